@@ -64,7 +64,7 @@ def _request(
 
     text = TextOptions(
         nulls=tuple(nulls or ()),
-        delimiter=_delimiter(delimiter),
+        delimiter=options.delimiter_of(delimiter),
         has_header=header,
         types=column_types(types, argument="--type"),
         is_all_text=all_text,
@@ -89,16 +89,6 @@ def _request(
         report=report,
         as_json=as_json,
     )
-
-
-def _delimiter(text: str) -> str:
-    character = "\t" if text in ("\\t", "tab") else text
-    if len(character) != 1 or character in '\r\n"' or not character.isascii():
-        raise SpecError(
-            f"--delimiter {text!r} is not one ASCII character. Pass a character such as ';', or \\t for a tab.",
-            name="JN-ARGUMENT-VALUE",
-        )
-    return character
 
 
 def _command(name: str, *also: str) -> Callable[[Callable[..., Spec]], Callable[..., Spec]]:

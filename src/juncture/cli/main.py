@@ -18,6 +18,10 @@ from juncture.cli.failures import ReportingGroup
 _COMMANDS = {
     "join": ("juncture.cli.join:app", "Join two files."),
     "explain": ("juncture.cli.explain:app", "Explain how Juncture would join two files."),
+    "view": (
+        "juncture.cli.view:view",
+        "Maintain the result of an SQL query: changes of its tables in, changes of the result out.",
+    ),
     "init": ("juncture.cli.pipeline:init", "Create an example pipeline with its data."),
     "check": (
         "juncture.cli.pipeline:check",

@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from juncture.errors import SpecError
 from juncture.files.formats import WILDCARDS, files_of
 
 _columns, _meaning, _files, _run = (
@@ -265,3 +266,14 @@ def with_parameters(function: Function, parameters: Iterable[Parameter], doc: st
     function.__annotations__ = {each.name: each.annotation for each in parameters}
     function.__doc__ = doc
     return function
+
+
+def delimiter_of(text: str) -> str:
+    """Return the character of --delimiter."""
+    character = "\t" if text in ("\\t", "tab") else text
+    if len(character) != 1 or character in '\r\n"' or not character.isascii():
+        raise SpecError(
+            f"--delimiter {text!r} is not one ASCII character. Pass a character such as ';', or \\t for a tab.",
+            name="JN-ARGUMENT-VALUE",
+        )
+    return character

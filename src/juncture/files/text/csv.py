@@ -50,9 +50,9 @@ def types_in(data: bytes, names: Sequence[str], options: TextOptions, *, has_hea
 
 
 def read(data: bytes, names: Sequence[str], schema: pa.Schema, options: TextOptions, *, has_header: bool) -> pa.Table:
-    """Return the rows of a slice."""
+    """Return the columns of a schema from a slice whose columns have these names."""
     types = {field.name: field.type for field in schema}
-    return _parsed(data, names, options, types, has_header=has_header).cast(schema)
+    return _parsed(data, names, options, types, has_header=has_header, only=schema.names).cast(schema)
 
 
 def _fixed(names: Sequence[str], options: TextOptions) -> dict[str, pa.DataType]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from io import BytesIO, TextIOWrapper
 from typing import IO, Any
 
@@ -55,6 +56,14 @@ def read(data: bytes, schema: pa.Schema) -> pa.Table:
         for field in schema
     }
     return _parsed(data, types).select(schema.names).cast(schema)
+
+
+def values(data: bytes, column: str) -> pa.ChunkedArray:
+    """Return one column of a slice: integers, texts or floats. A missing value is null."""
+    for kind in (pa.int64(), pa.string()):
+        with suppress(pa.ArrowInvalid):
+            return _parsed(data, {column: kind})[column]
+    return _parsed(data, {column: pa.float64()})[column]
 
 
 def lines_of(stream: IO[bytes]) -> Iterator[bytes]:

@@ -24,6 +24,9 @@ _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 
 _ROWS = 64 * 1024  # rows per written batch
 
+Write = Callable[[pa.RecordBatch], object]
+"""Writes a batch of rows."""
+
 
 def write_rows(
     table: pa.Table | pa.RecordBatchReader | Path,
@@ -39,16 +42,23 @@ def write_rows(
     rows since the last call. ``"arrow"`` is the stream format in a pipe, and the file format in a file.
     """
     schema, batches = _batches(table)
-    if row_format in ("csv", "tsv"):
-        _check_flat(schema)
     written = 0
-    compression = _COMPRESSIONS.get(ending) if row_format in ("csv", "tsv", "json") else None
-    with _sink(target, compression) as sink, _WRITERS[row_format](schema, sink) as write:
+    with row_writer(schema, row_format, target, ending=ending) as write:
         for batch in batches:
             write(batch)
             written += batch.num_rows
             advance(batch.num_rows)
     return written
+
+
+@contextmanager
+def row_writer(schema: pa.Schema, row_format: Format, target: Path | IO[bytes], *, ending: str = "") -> Iterator[Write]:
+    """Yield a function that writes a batch. The arguments are those of `write_rows`."""
+    if row_format in ("csv", "tsv"):
+        _check_flat(schema)
+    compression = _COMPRESSIONS.get(ending) if row_format in ("csv", "tsv", "json") else None
+    with _sink(target, compression) as sink, _WRITERS[row_format](schema, sink) as write:
+        yield write
 
 
 @contextmanager
@@ -59,9 +69,6 @@ def _sink(target: Path | IO[bytes], compression: str | None) -> Iterator[Any]:
         return
     with pa.output_stream(str(target), compression=compression) as sink:
         yield sink
-
-
-Write = Callable[[pa.RecordBatch], object]
 
 
 @contextmanager

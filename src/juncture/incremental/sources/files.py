@@ -7,6 +7,7 @@ such a name, and rename the file. The formats are those of `juncture.incremental
 
 from __future__ import annotations
 
+import io
 import json
 import time
 from collections.abc import Mapping
@@ -113,9 +114,8 @@ class FilesSource:
     def _read(self, table: str, path: Path) -> list[pa.RecordBatch]:
         schema = self._tables[table]
         try:
-            found = pq.read_table(path) if path.suffix == _PARQUET else _lines(path, schema)
-            # Files may have other types than the table: small integers may be stored as large ones.
-            return list(found.cast(_typed(found.schema, schema)).to_batches())
+            found = pq.read_table(path) if path.suffix == _PARQUET else json_changes(path.read_bytes(), schema)
+            return list(typed(found, schema).to_batches())
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise DataError(
                 f"File {path} cannot be read as changes of {table!r}: {error}. Write it again.", name="JN-FILE-DAMAGED"
@@ -127,13 +127,12 @@ class FilesSource:
             ) from error
 
 
-def _lines(path: Path, schema: pa.Schema) -> pa.Table:
-    """Return the rows of JSON lines, in the format of the first line. Missing columns are null."""
-    with path.open("rb") as file:
-        first = file.readline()
-    if not first.strip():
+def json_changes(data: bytes, schema: pa.Schema) -> pa.Table:
+    """Return changes of a table from JSON lines, in the format of the first line. Missing columns are null."""
+    data = data.lstrip()
+    if not data:
         return schema.empty_table()
-    names = json.loads(first)
+    names = json.loads(data.partition(b"\n")[0])
     # Arrow's JSON reader parses dates as numbers, but casts them from text.
     columns = [(field.name, pa.string() if pat.is_date(field.type) else field.type) for field in schema]
     row = pa.struct(columns)
@@ -143,15 +142,15 @@ def _lines(path: Path, schema: pa.Schema) -> pa.Table:
         marks = [(WEIGHT, pa.int64()), (CHANGE_TYPE, pa.string())]
         fields = [*columns, *(mark for mark in marks if mark[0] in names)]
     return pj.read_json(
-        path,
+        io.BytesIO(data),
         # Each line has to fit in a block.
-        read_options=pj.ReadOptions(block_size=path.stat().st_size + 1),
+        read_options=pj.ReadOptions(block_size=len(data) + 1),
         parse_options=pj.ParseOptions(explicit_schema=pa.schema(fields)),
     )
 
 
-def _typed(found: pa.Schema, schema: pa.Schema) -> pa.Schema:
-    """Return a schema with the types of the table's columns, and the other types unchanged."""
+def typed(changes: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return changes with the types of the table's columns: small integers may be stored as large ones."""
     row = pa.struct(list(schema))
     types = {field.name: field.type for field in schema} | {"before": row, "after": row}
-    return pa.schema([(field.name, types.get(field.name, field.type)) for field in found])
+    return changes.cast(pa.schema([(field.name, types.get(field.name, field.type)) for field in changes.schema]))

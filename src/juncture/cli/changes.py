@@ -1,0 +1,214 @@
+"""The execution of `juncture view`: read the first rows, apply the changes as they arrive, and write the result's."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import typer
+
+import juncture as jn
+from juncture.cli.console import messages
+from juncture.cli.inputs import Reading, as_parquet
+from juncture.cli.options import STANDARD_INPUT, STANDARD_OUTPUT, check_there
+from juncture.cli.progress import step
+from juncture.cli.show import count, print_plan
+from juncture.errors import DataError, SchemaError, SpecError, did_you_mean
+from juncture.files.formats import COMPRESSED, format_by_name, format_of
+from juncture.files.text.options import TextOptions, column_types
+from juncture.files.text.types import as_text
+from juncture.files.text.write import Write, row_writer
+from juncture.incremental.changes.change_batch import written_schema
+from juncture.incremental.follow import Follower
+from juncture.incremental.sinks.sink import Sink
+from juncture.incremental.sources.pipes import ChangeInput, EpochRule, PipesSource
+from juncture.incremental.state.records import EpochFile
+from juncture.incremental.view import View
+from juncture.runtime.sources import ParquetSource
+
+_EPOCH = "_epoch"
+_WRITTEN = "written"
+"""The file in a state folder with the last epoch that was written to standard output."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewRequest:
+    """What `juncture view` requests; its options have the meaning of each."""
+
+    sql: str
+    changes: Sequence[str]
+    first_rows: Mapping[str, str]
+    columns: Mapping[str, str]
+    epoch_rows: int | None
+    epoch_by: str | None
+    epochs: bool
+    output: Path
+    output_format: str
+    input_format: str | None
+    text: TextOptions
+    state: Path | None
+    continued: bool
+    memory: str | None
+    unmatched_deletes: str
+    explain: bool
+
+
+def run(request: ViewRequest) -> None:
+    """Maintain a view until its inputs end."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="juncture-")))
+        reading = Reading(named=request.input_format, text=request.text)
+        first = {
+            name: _FirstRows(ParquetSource(as_parquet(path, side=name, reading=reading, folder=folder).paths))
+            for name, path in request.first_rows.items()
+        }
+        tables = {name: rows.schema for name, rows in first.items()}
+        for name, declared in request.columns.items():
+            if name in tables:
+                raise SpecError(
+                    f"Table {name!r} has --source and --columns. Pass one of them.", name="JN-ARGUMENT-CONFLICT"
+                )
+            tables[name] = _schema(declared)
+        inputs = [_input(each, tables, request.input_format) for each in request.changes]
+        changing = {name for each in inputs for name in each.tables}
+        sources = {name: jn.Source(schema, static=name not in changing) for name, schema in tables.items()}
+        deletes: Any = request.unmatched_deletes
+        view = stack.enter_context(
+            jn.view(request.state, request.sql, sources=sources, memory=request.memory, unmatched_deletes=deletes)
+        )
+        rule = EpochRule(request.epoch_rows, request.epoch_by)
+        source = PipesSource(inputs, tables, first, rule, request.text, continued=request.continued)
+        sink: Sink = jn.into_files(request.output)
+        if request.output == STANDARD_OUTPUT:
+            sink = stack.enter_context(_standard_output(view, request))
+        with step("Following") as shown:
+            report = partial(shown.phase, done=0, total=0)
+            follower = jn.follow(view, source, sink, on_epoch=lambda done: report(count(done.epoch, "epoch")))
+            stack.callback(follower.close)
+            _follow(follower, source)
+        if request.explain:
+            print_plan(view.explain(), messages())
+
+
+def _follow(follower: Follower, source: PipesSource) -> None:
+    """Apply the inputs until they end."""
+    try:
+        follower.start()
+        while not source.is_ended:
+            follower.step()
+    except (DataError, SchemaError) as error:
+        if not source.place:
+            raise
+        raise type(error)(f"{error.message} The epoch is {source.place}.", name=error.name) from error
+    except KeyboardInterrupt:
+        messages().print("Interrupted. Complete epochs were written.")
+        raise typer.Exit(130) from None
+
+
+@dataclass(frozen=True)
+class _FirstRows:
+    """The first rows of a table in Parquet files, read when they are iterated."""
+
+    source: ParquetSource
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns. A column without values has text."""
+        return as_text(self.source.schema)
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows."""
+        return self.source.num_rows
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for _, batch in self.source.scan(self.source.schema.names):
+            yield batch.cast(self.schema)
+
+
+def _schema(declared: str) -> pa.Schema:
+    """Return the columns of a declaration such as ``id bigint, price decimal(9, 2)``."""
+    fields = [field.strip().rpartition(" ") for field in re.split(r",(?![^(]*\))", re.sub(r"\s*\(", "(", declared))]
+    return pa.schema(list(column_types([f"{name}={kind}" for name, _, kind in fields], argument="--columns").items()))
+
+
+def _input(text: str, tables: Mapping[str, pa.Schema], input_format: str | None) -> ChangeInput:
+    """Return the input of one --changes option."""
+    names, sign, path = text.partition("=")
+    if not sign or "/" in names:
+        # An equals sign may be part of a path, such as year=2026/changes.csv.
+        names, path = ",".join(tables), text
+    chosen = [name.strip() for name in names.split(",")]
+    for name in chosen:
+        if name not in tables:
+            raise SpecError(
+                f"--changes {text!r} names table {name!r}, which has no --source or --columns. "
+                f"{did_you_mean(name, tables)}",
+                name="JN-ARGUMENT-VALUE",
+            )
+    named = None if input_format is None else format_of("-", named=input_format, argument="--format")
+    chosen_tables = {name: tables[name] for name in chosen}
+    if path == STANDARD_INPUT:
+        return ChangeInput("standard input", _standard_input, named, chosen_tables)
+    check_there(path, "changes")
+    return ChangeInput(path, partial(_opened, path), format_by_name(Path(path)) or named, chosen_tables)
+
+
+def _standard_input() -> BufferedReader:
+    """Open standard input again: Python closes its own reader at exit, which fails while a thread waits in it."""
+    return open(sys.stdin.fileno(), "rb", closefd=False)
+
+
+def _opened(path: str) -> BufferedReader:
+    if Path(path).suffix.lower() in COMPRESSED:
+        return BufferedReader(pa.input_stream(path))
+    return Path(path).open("rb")
+
+
+class _StandardOutput:
+    """Standard output as a sink. The file ``written`` has the last epoch that was written."""
+
+    def __init__(self, write: Write, written: EpochFile | None, *, with_epochs: bool) -> None:
+        self._write, self._written, self._with_epochs = write, written, with_epochs
+        self._epoch: int | None = None
+        if written is not None:
+            self._epoch = written.read()
+            written.open()
+
+    def open(self, _schema: pa.Schema, _state: str, /) -> int | None:
+        """Return the last epoch that was written."""
+        return self._epoch
+
+    def write(self, epoch: int, changes: Sequence[pa.RecordBatch]) -> None:
+        """Write an epoch, and flush it for the reader."""
+        for batch in changes:
+            self._write(batch.append_column(_EPOCH, pa.repeat(epoch, batch.num_rows)) if self._with_epochs else batch)
+        sys.stdout.buffer.flush()
+        self._epoch = epoch
+        if self._written is not None:
+            self._written.write(epoch)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._written is not None:
+            self._written.close()
+
+
+@contextmanager
+def _standard_output(view: View, request: ViewRequest) -> Iterator[Sink]:
+    """Yield standard output as a sink of a view."""
+    form = format_of("-", named=request.output_format, argument="--output-format")
+    schema = written_schema(view.answer_schema, "weight")
+    schema = schema.append(pa.field(_EPOCH, pa.int64())) if request.epochs else schema
+    written = None if request.state is None else EpochFile(request.state / _WRITTEN)
+    with row_writer(schema, form, sys.stdout.buffer) as write:
+        yield _StandardOutput(write, written, with_epochs=request.epochs)
