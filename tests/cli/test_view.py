@@ -212,7 +212,8 @@ def test_a_pipe_that_does_not_end_gives_each_epoch_at_once(folder):
         *("--columns", "books=book string, price bigint", "--changes", "sales=-", "--changes", "books=books.jsonl"),
     ]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        with (folder / "books.jsonl").open("w") as books:
+        # Opened for reading too, so that it does not wait for a command that failed.
+        with os.fdopen(os.open(folder / "books.jsonl", os.O_RDWR), "w") as books:
             books.write('{"book": "Emma", "price": 4}\n')
             books.flush()
             process.stdin.write("book,copies\nEmma,2\nEmma,")
