@@ -54,9 +54,8 @@ class JoinRuntime:
 
     def delta(self, side: Side, batch: pa.RecordBatch, weights: Ints, hashes: Ints) -> Delta:
         """Return distinct rows as changes."""
-        compared = self._compared(batch, side)
-        keys = self.keys.of(compared.keys, compared.valid, batch.num_rows)
-        return Delta.of(batch, weights, keys, compared.codes, hashes)
+        keys, codes = self._coded(side, batch)
+        return Delta.of(batch, weights, keys, codes, hashes)
 
     def summed_delta(self, side: Side, batches: Sequence[pa.RecordBatch], weights: Ints) -> Delta:
         """Return rows that may be equal as changes."""
@@ -77,16 +76,18 @@ class JoinRuntime:
 
     def keys_of(self, side: Side, batch: pa.RecordBatch) -> Codes:
         """Return the key codes of rows."""
-        compared = self._compared(batch, side)
-        return self.keys.of(compared.keys, compared.valid, batch.num_rows)
+        return self._coded(side, batch)[0]
 
     def numbers(self, side: Side, batch: pa.RecordBatch) -> tuple[Codes, Lines]:
         """Return the key codes of rows, and the lines by which they are found on disk: hashes and codes."""
-        compared = self._compared(batch, side)
-        keys = self.keys.of(compared.keys, compared.valid, batch.num_rows)
-        compared.codes[:, keys == EMPTY] = 0
+        keys, codes = self._coded(side, batch)
+        codes[:, keys == EMPTY] = 0
         hashes = self.keys.hashes(keys).view(np.int64), self.arrangements[side].identity.hashes(batch)
-        return keys, np.concatenate([np.stack(hashes), compared.codes])
+        return keys, np.concatenate([np.stack(hashes), codes])
+
+    def _coded(self, side: Side, batch: pa.RecordBatch) -> tuple[Codes, Lines]:
+        compared = self._compared(batch, side)
+        return self.keys.of(compared.keys, compared.valid, batch.num_rows), compared.codes
 
     def nothing(self, side: Side) -> Delta:
         """Return an empty delta of a side."""

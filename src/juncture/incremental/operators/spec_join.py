@@ -176,10 +176,8 @@ class SpecJoinOperator(StoredJoinOperator):
         for batch, weights in changes:
             start = 0
             for finished in self._output.finished([batch]):
-                arrays = [
-                    _in_type(finished.column(name), field.type)
-                    for name, field in zip(self._shown, self.schema, strict=True)
-                ]
+                fields = zip(self._shown, self.schema, strict=True)
+                arrays = [converted(finished.column(name), field.type) for name, field in fields]
                 result.append((batch_of(arrays, self.schema), weights[start : start + finished.num_rows]))
                 start += finished.num_rows
         return result
@@ -194,7 +192,3 @@ class SpecJoinOperator(StoredJoinOperator):
             text = error.message.partition("\n")[0]
             text = re.sub(r"'([lr]\d+)'", lambda match: repr(self._texts.get(match[1], match[1])), text)
             raise type(error)(text, name=error.name) from None
-
-
-def _in_type(array: pa.Array, data_type: pa.DataType) -> pa.Array:
-    return array if array.type == data_type else converted(array, data_type)

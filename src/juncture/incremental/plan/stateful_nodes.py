@@ -56,13 +56,26 @@ class AsofMatch:
 
 
 @dataclass(frozen=True)
-class JoinNode(PlanNode):
+class _TwoInputNode(PlanNode):
+    left: PlanNode
+    right: PlanNode
+
+    @property
+    def inputs(self) -> tuple[PlanNode, ...]:
+        """Both sides."""
+        return self.left, self.right
+
+    def with_inputs(self, inputs: Sequence[PlanNode]) -> PlanNode:
+        """Return the join of other sides."""
+        return replace(self, left=inputs[0], right=inputs[1])
+
+
+@dataclass(frozen=True)
+class JoinNode(_TwoInputNode):
     """A join."""
 
     input_columns: ClassVar[InputColumns] = "exactly"
 
-    left: PlanNode
-    right: PlanNode
     how: JoinHow
     condition: Expression  # over the columns of both sides in sequence
     asof: AsofMatch | None = None  # selects one right row per left row
@@ -81,15 +94,6 @@ class JoinNode(PlanNode):
     def _types(self) -> tuple[pa.DataType, ...]:
         both = self.left.types + self.right.types
         return tuple(both[place] for place in self.returned)
-
-    @property
-    def inputs(self) -> tuple[PlanNode, ...]:
-        """Both sides."""
-        return self.left, self.right
-
-    def with_inputs(self, inputs: Sequence[PlanNode]) -> PlanNode:
-        """Return the join of other sides."""
-        return replace(self, left=inputs[0], right=inputs[1])
 
     @property
     def both_names(self) -> tuple[str, ...]:
@@ -197,13 +201,11 @@ class JoinNode(PlanNode):
 
 
 @dataclass(frozen=True)
-class SpecJoinNode(PlanNode):
+class SpecJoinNode(_TwoInputNode):
     """A join by a spec, which reads all columns of both sides by their names."""
 
     input_columns: ClassVar[InputColumns] = "in order"
 
-    left: PlanNode
-    right: PlanNode
     left_names: tuple[str, ...]
     right_names: tuple[str, ...]
     # Specs may have lists.
@@ -218,15 +220,6 @@ class SpecJoinNode(PlanNode):
 
     def _types(self) -> tuple[pa.DataType, ...]:
         return tuple(self.schema.types)
-
-    @property
-    def inputs(self) -> tuple[PlanNode, ...]:
-        """Both sides."""
-        return (self.left, self.right)
-
-    def with_inputs(self, inputs: Sequence[PlanNode]) -> PlanNode:
-        """Return the join of other sides."""
-        return replace(self, left=inputs[0], right=inputs[1])
 
     @property
     def names(self) -> tuple[str, ...]:
