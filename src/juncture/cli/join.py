@@ -76,10 +76,7 @@ def _request(
         overwrite=overwrite,
         output_format=output_format,
         reading=Reading(
-            named=input_format,
-            union_by_name=union_by_name,
-            text=text,
-            casts=column_types(casts, argument="--cast"),
+            named=input_format, union_by_name=union_by_name, text=text, casts=column_types(casts, argument="--cast")
         ),
         rows=rows,
         engine=engine,

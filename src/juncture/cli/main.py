@@ -31,14 +31,8 @@ _COMMANDS = {
         "juncture.cli.pipeline:run",
         "Run a pipeline: read, join, check and write. Skip sinks whose inputs are unchanged.",
     ),
-    "calibrate": (
-        "juncture.cli.machine:calibrate",
-        "Measure the planner's cost constants on this machine.",
-    ),
-    "warmup": (
-        "juncture.cli.machine:warmup",
-        "Compile the kernels of all joins ahead of the first join.",
-    ),
+    "calibrate": ("juncture.cli.machine:calibrate", "Measure the planner's cost constants on this machine."),
+    "warmup": ("juncture.cli.machine:warmup", "Compile the kernels of all joins ahead of the first join."),
 }
 """The import path and the summary of each command."""
 

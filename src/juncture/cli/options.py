@@ -29,8 +29,7 @@ def _column(help_text: str) -> Any:
 
 On = Annotated[str | None, _column("Column that orders both tables: a number, a date or a time.")]
 OnAll = Annotated[
-    list[str] | None,
-    _column("Column that orders both tables. Repeat the option to compare several columns in turn."),
+    list[str] | None, _column("Column that orders both tables. Repeat the option to compare several columns in turn.")
 ]
 LeftOn = Annotated[str | None, _column("Name of that column in the left table, if the names differ.")]
 RightOn = Annotated[str | None, _column("Name of that column in the right table.")]
@@ -43,10 +42,7 @@ Coalesce = Annotated[bool, _columns("--coalesce/--no-coalesce", help="Omit the r
 Keys = Annotated[list[str] | None, _column("Key column of both tables. Repeat the option for several.")]
 LeftKeys = Annotated[list[str] | None, _column("Name of that column in the left table, if the names differ.")]
 RightKeys = Annotated[list[str] | None, _column("Name of that column in the right table.")]
-CoalesceKeys = Annotated[
-    bool,
-    _columns("--coalesce/--no-coalesce", help="Omit the right key columns from the output."),
-]
+CoalesceKeys = Annotated[bool, _columns("--coalesce/--no-coalesce", help="Omit the right key columns from the output.")]
 
 Lower = Annotated[
     str | None,
@@ -92,8 +88,7 @@ Agg = Annotated[
 Direction = Annotated[
     str,
     _meaning(
-        metavar="SIDE",
-        help="Match direction: backward (latest earlier row), forward (first later row) or nearest.",
+        metavar="SIDE", help="Match direction: backward (latest earlier row), forward (first later row) or nearest."
     ),
 ]
 Tolerance = Annotated[
@@ -109,17 +104,12 @@ AllowExactMatches = Annotated[
 How = Annotated[str, _meaning(metavar="KIND", help="Join type: left, inner, right, full, semi or anti.")]
 HowAll = Annotated[
     str | None,
-    _meaning(
-        metavar="KIND",
-        help="Join type: inner (default), left (default with --agg), right, full, semi or anti.",
-    ),
+    _meaning(metavar="KIND", help="Join type: inner (default), left (default with --agg), right, full, semi or anti."),
 ]
 Condition = Annotated[
     str | None,
     _meaning(
-        "--where",
-        metavar="SQL",
-        help="Additional condition in SQL over left columns (l.…) and right columns (r.…).",
+        "--where", metavar="SQL", help="Additional condition in SQL over left columns (l.…) and right columns (r.…)."
     ),
 ]
 NullsEqual = Annotated[bool, _meaning("--nulls-equal", help="Treat null keys as equal.")]
@@ -134,8 +124,7 @@ OrderBy = Annotated[
 Ties = Annotated[
     str,
     _meaning(
-        metavar="RULE",
-        help="Tie-breaking between right rows with equal --on values: greatest, first, last or error.",
+        metavar="RULE", help="Tie-breaking between right rows with equal --on values: greatest, first, last or error."
     ),
 ]
 AvailableAt = Annotated[
@@ -147,8 +136,7 @@ AvailableAt = Annotated[
     ),
 ]
 Prefer = Annotated[
-    str,
-    _meaning(metavar="WHICH", help="Which of two equally near right rows matches: earlier or later."),
+    str, _meaning(metavar="WHICH", help="Which of two equally near right rows matches: earlier or later.")
 ]
 
 Output = Annotated[
@@ -207,11 +195,7 @@ AllText = Annotated[
 ]
 Casts = Annotated[
     list[str] | None,
-    _files(
-        "--cast",
-        metavar="COLUMN=TYPE",
-        help="Convert a column of any format before the join. Repeatable.",
-    ),
+    _files("--cast", metavar="COLUMN=TYPE", help="Convert a column of any format before the join. Repeatable."),
 ]
 Nulls = Annotated[
     list[str] | None,
@@ -225,11 +209,7 @@ Memory = Annotated[
     str | None, _run(metavar="SIZE", help="Memory limit of the join, for example 2GB. Data beyond it spills to disk.")
 ]
 Json = Annotated[
-    bool,
-    _run(
-        "--json",
-        help="Print the outcome as one JSON object, including the plan and the report if requested.",
-    ),
+    bool, _run("--json", help="Print the outcome as one JSON object, including the plan and the report if requested.")
 ]
 Explain = Annotated[bool, _run("--explain", help="Print the plan: the algorithm, the reason and the alternatives.")]
 Report = Annotated[

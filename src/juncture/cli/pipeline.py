@@ -25,8 +25,7 @@ FILE = Path("juncture.toml")
 
 File = Annotated[Path, typer.Argument(metavar="[FILE]", help="Pipeline file.", show_default=True)]
 Set = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Value of a parameter of the file. Repeatable."),
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Value of a parameter of the file. Repeatable.")
 ]
 Engine = Annotated[str, typer.Option(metavar="NAME", help="Engine: spark, or local (in this process).")]
 Master = Annotated[str | None, typer.Option(metavar="URL", help="Spark master, for example spark://host:7077.")]
@@ -61,9 +60,7 @@ def engine_of(name: str) -> Literal["local", "spark"]:
     return "local" if name == "local" else "spark"
 
 
-def init(
-    folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="Target folder.")] = Path(),
-) -> None:
+def init(folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="Target folder.")] = Path()) -> None:
     """Create an example pipeline with its data.
 
     [dim]juncture init example && cd example && juncture check && juncture run[/dim]

@@ -35,13 +35,7 @@ if TYPE_CHECKING:
 _POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 
 
-def plan_of_streams(
-    spec: Any,
-    left: DataFrame,
-    right: DataFrame,
-    *,
-    orders: Mapping[Side, Sequence[Order]],
-) -> Plan:
+def plan_of_streams(spec: Any, left: DataFrame, right: DataFrame, *, orders: Mapping[Side, Sequence[Order]]) -> Plan:
     """Plan a join of two streams; raises `NoEquivalentError` if Spark's own operator has no equivalent."""
     sides = FrameSide.of(left, "left"), FrameSide.of(right, "right")
     _check(spec, sides)

@@ -50,12 +50,7 @@ def plan_stream_join(
 
 
 def plan_change_join(
-    spec: Any,
-    left: Any,
-    right: Any,
-    *,
-    output: ChangeFormat,
-    unmatched_deletes: Literal["error", "count"],
+    spec: Any, left: Any, right: Any, *, output: ChangeFormat, unmatched_deletes: Literal["error", "count"]
 ) -> Plan:
     """Plan a join with at least one streaming DataFrame of changes."""
     if is_stream(left) and is_stream(right):

@@ -21,8 +21,7 @@ def observed(rows: DataFrame, join: str, side: Side, metrics: Mapping[str, Colum
     # All metrics have to be aggregates, including constants.
     constants = {name: F.max(F.lit(value)) for name, value in asdict(scale).items() if value is not None}
     return rows.observe(
-        OBSERVED.format(join=join, side=side),
-        *(value.alias(name) for name, value in {**metrics, **constants}.items()),
+        OBSERVED.format(join=join, side=side), *(value.alias(name) for name, value in {**metrics, **constants}.items())
     )
 
 

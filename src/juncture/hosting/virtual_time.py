@@ -136,13 +136,7 @@ class VirtualTime:
             unit, slack = max(step, math.floor(wanted / step) * step), 0
         else:
             unit, slack = wanted or max(steps), 1
-        return cls(
-            left,
-            right,
-            unit,
-            math.floor(window.lower / unit) - slack,
-            math.ceil(window.upper / unit) + slack,
-        )
+        return cls(left, right, unit, math.floor(window.lower / unit) - slack, math.ceil(window.upper / unit) + slack)
 
     def order(self, side: Side) -> SideOrder:
         """Return the order of a side."""

@@ -86,10 +86,7 @@ class ChangeJoin(MaintainedQuery):
     """
 
     def __init__(
-        self,
-        setup: ChangeSetup,
-        resources: Resources,
-        store: Callable[[Mapping[str, pa.Schema]], Store] | None = None,
+        self, setup: ChangeSetup, resources: Resources, store: Callable[[Mapping[str, pa.Schema]], Store] | None = None
     ) -> None:
         self.setup = setup
         resolved: Resolved = setup.spec.resolve(setup.left_schema, setup.right_schema)

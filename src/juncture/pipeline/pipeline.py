@@ -146,14 +146,7 @@ class Pipeline:
             )
         problems = Problems(self._lines)
         state = EarlierRuns.of(self.folder / self.file.pipeline.state)
-        schemas = check_file(
-            self.file,
-            self.folder,
-            problems,
-            engine=engine,
-            own=state.places(),
-            mode=mode,
-        )
+        schemas = check_file(self.file, self.folder, problems, engine=engine, own=state.places(), mode=mode)
         if mode == "changes":
             from juncture.pipeline.changing import check_changes
 

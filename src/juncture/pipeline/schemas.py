@@ -58,13 +58,7 @@ class _Looking:
 
 
 def check_file(
-    file: File,
-    folder: Path,
-    problems: Problems,
-    *,
-    engine: Engine,
-    own: Iterable[Path] = (),
-    mode: Mode = "batch",
+    file: File, folder: Path, problems: Problems, *, engine: Engine, own: Iterable[Path] = (), mode: Mode = "batch"
 ) -> Schemas:
     """Validate all sections, add their problems, and return the known schemas. ``own`` outputs may exist."""
     looking = _Looking(file, engine, folder, problems, {})

@@ -324,12 +324,7 @@ class ExpandOperator(ViewOperator):
     """Returns any number of rows for each row: a query returns the number of a row and values for each."""
 
     def __init__(
-        self,
-        label: str,
-        types: Sequence[pa.DataType],
-        source: ViewOperator,
-        reads: Sequence[int],
-        query: DuckQuery,
+        self, label: str, types: Sequence[pa.DataType], source: ViewOperator, reads: Sequence[int], query: DuckQuery
     ) -> None:
         super().__init__(label, types, (source,))
         self._reads = reads

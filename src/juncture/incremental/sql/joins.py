@@ -30,12 +30,7 @@ from juncture.incremental.expressions.expression import (
     shifted,
 )
 from juncture.incremental.operators.group import GroupAggregate
-from juncture.incremental.plan.nodes import (
-    FilterNode,
-    PlanNode,
-    ProjectNode,
-    UnionNode,
-)
+from juncture.incremental.plan.nodes import FilterNode, PlanNode, ProjectNode, UnionNode
 from juncture.incremental.plan.stateful_nodes import GroupNode, JoinHow, JoinNode
 from juncture.incremental.sql.bound import UnreadableError
 

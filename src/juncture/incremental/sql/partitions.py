@@ -14,16 +14,7 @@ from juncture.incremental.operators.partition import Extent, PartitionOrder, can
 from juncture.incremental.plan.nodes import ExpandNode, FilterNode, PlanNode, ProjectNode, UnionNode
 from juncture.incremental.plan.stateful_nodes import GroupNode, PartitionNode
 from juncture.incremental.sql.binder import ArrowTypes, Json
-from juncture.incremental.sql.bound import (
-    Bound,
-    Order,
-    UnreadableError,
-    called,
-    function_name,
-    read,
-    read_order,
-    text,
-)
+from juncture.incremental.sql.bound import Bound, Order, UnreadableError, called, function_name, read, read_order, text
 from juncture.incremental.sql.compile import stored
 from juncture.incremental.sql.joins import null_safe_keys
 

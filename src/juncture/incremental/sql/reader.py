@@ -496,7 +496,4 @@ _NODES: Mapping[str, _Reader] = {
     "ASOF_JOIN": _PlanReader.asof,
 }
 
-_NAMES = {
-    "RECURSIVE_CTE": "recursive queries",
-    "SAMPLE": "samples",
-}
+_NAMES = {"RECURSIVE_CTE": "recursive queries", "SAMPLE": "samples"}
