@@ -126,9 +126,9 @@ def _command(name: str, *also: str) -> Callable[[Callable[..., Spec]], Callable[
     return register
 
 
-def _spec(kind: type[Spec], given: dict[str, Any], **read: Any) -> Spec:
+def _spec(kind: type[Spec], values: dict[str, Any], **read: Any) -> Spec:
     """Return a spec from the options of a command; keywords are parsed values."""
-    return kind.from_dict({name: value for name, value in (given | read).items() if value is not None})
+    return kind.from_dict({name: value for name, value in (values | read).items() if value is not None})
 
 
 @_command("asof", "report")
@@ -159,10 +159,10 @@ def asof(
     juncture join asof frames.csv 'telemetry/*.csv' --on ts -o out.parquet --report
     juncture join asof a.json b.json --on ts --direction nearest --tolerance 5s[/dim]
     """
-    given = locals()
+    values = locals()
     from juncture.spec.asof import Asof
 
-    return _spec(Asof, given, tolerance=_distance("--tolerance", tolerance), order_by=order_by or ())
+    return _spec(Asof, values, tolerance=_distance("--tolerance", tolerance), order_by=order_by or ())
 
 
 @_command("range")
@@ -185,11 +185,11 @@ def range_(
     [dim]juncture join range events.parquet readings.parquet --on ts --lower -1h --upper 0
     juncture join range a.csv b.csv --on x --lower -5 --upper 5 --by k --agg value=mean,max -o out.parquet[/dim]
     """
-    given = locals()
+    values = locals()
     limits = {"lower": _distance("--lower", lower), "upper": _distance("--upper", upper)}
     from juncture.spec.range import Range
 
-    return _spec(Range, given, agg=_aggregates(agg), **limits)
+    return _spec(Range, values, agg=_aggregates(agg), **limits)
 
 
 @_command("overlap")
@@ -208,11 +208,11 @@ def overlap(
 
     [dim]juncture join overlap calls.csv cuts.csv --left-interval start end --right-interval from to --by cell[/dim]
     """
-    given = locals()
+    values = locals()
     intervals = {"left_interval": _interval(left_interval), "right_interval": _interval(right_interval)}
     from juncture.spec.overlap import Overlap
 
-    return _spec(Overlap, given, agg=_aggregates(agg), **intervals)
+    return _spec(Overlap, values, agg=_aggregates(agg), **intervals)
 
 
 @_command("where")
@@ -232,10 +232,10 @@ def where(
     [dim]juncture join where l.parquet r.parquet 'l.k = r.k AND l.a > r.b - 3 AND l.a < r.b + 10'
     juncture join where sales.csv terms.csv 's.day >= t.start AND s.price < t.cap' --names s t --explain[/dim]
     """
-    given = locals()
+    values = locals()
     from juncture.spec.where import Where
 
-    return _spec(Where, given, agg=_aggregates(agg))
+    return _spec(Where, values, agg=_aggregates(agg))
 
 
 @_command("equi")
@@ -255,10 +255,10 @@ def equi(
     [dim]juncture join equi customers.parquet sales.parquet --left-on id --right-on buyer_id --how left
     juncture join equi a.csv b.csv --on k --on day --where 'l.price < r.limit' --memory 2GB -o out.parquet[/dim]
     """
-    given = locals()
+    values = locals()
     from juncture.spec.equi import Equi
 
-    return _spec(Equi, given, where=given.pop("condition"), agg=_aggregates(agg))
+    return _spec(Equi, values, where=values.pop("condition"), agg=_aggregates(agg))
 
 
 def _distance(option: str, text: str | None) -> int | Decimal | str | None:

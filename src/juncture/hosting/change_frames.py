@@ -33,9 +33,9 @@ class ChangeSide:
         """Validate the schema of a DataFrame."""
         changes = FrameSide.of(frame, side)
         schema, marks = rows_within(changes.schema, side)
-        given = frame.schema if len(marks) <= 1 else frame.schema[marks[-1]].dataType
-        assert isinstance(given, StructType)
-        return cls(changes, schema, StructType([given[name] for name in schema.names]), marks)
+        row_type = frame.schema if len(marks) <= 1 else frame.schema[marks[-1]].dataType
+        assert isinstance(row_type, StructType)
+        return cls(changes, schema, StructType([row_type[name] for name in schema.names]), marks)
 
     @property
     def session(self) -> SparkSession:

@@ -132,8 +132,8 @@ def _plan(
     buckets = int(session.conf.get(SHUFFLE_PARTITIONS) or 1) if BucketKeys(hosted.join, 1).is_keyed else 1
     limits = resources(session)
     sent = []
-    for side, given in zip(SIDES, sides, strict=True):
-        frame, feed = given.rows(hosted.columns(side))
+    for side, each in zip(SIDES, sides, strict=True):
+        frame, feed = each.rows(hosted.columns(side))
         sent.append(packets(frame, ToBuckets(feed, hosted, side, buckets, memory_bytes=limits.memory_bytes)))
     processor = JoinProcessor(hosted, buckets)
     rows = sent[0].union(sent[1]).groupBy("target")

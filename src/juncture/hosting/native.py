@@ -74,15 +74,17 @@ def _check(spec: Any, sides: Sequence[FrameSide]) -> None:
 class _Bounded:
     """A join of two streams with bounded state; raises `NoEquivalentError` if the condition does not bound it."""
 
-    def __init__(self, join: ResolvedWhere | ResolvedRange, given: Mapping[Side, Sequence[Order]]) -> None:
+    def __init__(self, join: ResolvedWhere | ResolvedRange, orders: Mapping[Side, Sequence[Order]]) -> None:
         self.join = join
         self.is_keyed = bool(join.left_by or (join.shape and join.shape.keys))
         names = join.spec.names
         schemas = {"left": join.left_schema, "right": join.right_schema}
-        orders = {side: [SideOrder.of(order, side, schemas[side], names) for order in given[side]] for side in SIDES}
-        read = {column for several in orders.values() for order in several for column in columns(order.node)}
+        side_orders: dict[Side, list[SideOrder]] = {
+            side: [SideOrder.of(order, side, schemas[side], names) for order in orders[side]] for side in SIDES
+        }
+        read = {column for several in side_orders.values() for order in several for column in columns(order.node)}
         self.condition: Condition = condition_of(stored_join(join), read)
-        self.time = self._time(orders)
+        self.time = self._time(side_orders)
         self.bounds: dict[Side, Bounds] = {
             "left": Bounds(self.condition, "left", [self.time.right]),
             "right": Bounds(self.condition, "right", [self.time.left]),

@@ -10,7 +10,7 @@ from juncture.hosting.endless_plan import NoEquivalentError
 from juncture.hosting.hosted import plan_changes, plan_streams
 from juncture.hosting.native import plan_of_streams
 from juncture.hosting.table import plan_changes_with_table, plan_table_with_changes, plan_with_table
-from juncture.hosting.watermarks import orders_given
+from juncture.hosting.watermarks import orders_or_watermarks
 from juncture.incremental.changes.change_batch import ChangeFormat
 from juncture.inputs import is_stream
 from juncture.planner.plan import Plan
@@ -33,8 +33,8 @@ def plan_stream_join(
     if is_stream(left) and is_stream(right):
         _check_sessions(left.sparkSession, right.sparkSession)
         orders: dict[Side, Sequence[Order]] = {
-            "left": orders_given(left_order, "left", left.schema),
-            "right": orders_given(right_order, "right", right.schema),
+            "left": orders_or_watermarks(left_order, "left", left.schema),
+            "right": orders_or_watermarks(right_order, "right", right.schema),
         }
         try:
             return plan_of_streams(spec, left, right, orders=orders)

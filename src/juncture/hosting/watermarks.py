@@ -23,9 +23,9 @@ def watermarks(schema: StructType) -> dict[str, int]:
     return {name: int(metadata[WATERMARK]) for name, metadata in fields.items() if WATERMARK in metadata}
 
 
-def orders_given(given: Order | Sequence[Order] | None, side: Side, schema: StructType) -> tuple[Order, ...]:
+def orders_or_watermarks(argument: Order | Sequence[Order] | None, side: Side, schema: StructType) -> tuple[Order, ...]:
     """Return the orders of a side that were passed, or else its watermarks."""
-    orders = orders_of(given, f"{side}_order")
+    orders = orders_of(argument, f"{side}_order")
     if not orders:
         marks = watermarks(schema).items()
         orders = tuple(Order(_quoted(name), delay=format_duration(delay * 10**6)) for name, delay in marks)

@@ -28,19 +28,19 @@ def needed_columns(file: File, schemas: Schemas, wanted: Iterable[str]) -> dict[
     """
     shown = set(wanted)
     needed = needed_for(file, shown)
-    asked = {name: _all(schemas, name) if name in shown else frozenset[str]() for name in needed}
+    needed_of = {name: _all(schemas, name) if name in shown else frozenset[str]() for name in needed}
     for check in file.checks:
         if check.from_ in needed:
-            asked[check.from_] |= {*check.unique, *check.not_null}
+            needed_of[check.from_] |= {*check.unique, *check.not_null}
     for name in reversed(steps_in_order(file)):
         if name in needed:
-            for read, columns in _asked_by(file, name, asked[name], schemas):
-                asked[read] |= columns
+            for read, columns in _needed_by(file, name, needed_of[name], schemas):
+                needed_of[read] |= columns
     fewer = dict[str, list[str]]()
     for name in needed & file.sources.keys():
         schema = schemas.get(name)
-        if schema is not None and not asked[name].issuperset(schema.names):
-            fewer[name] = [column for column in schema.names if column in asked[name]] or schema.names[:1]
+        if schema is not None and not needed_of[name].issuperset(schema.names):
+            fewer[name] = [column for column in schema.names if column in needed_of[name]] or schema.names[:1]
     return fewer
 
 
@@ -49,27 +49,27 @@ def _all(schemas: Schemas, name: str) -> _Names:
     return frozenset(() if schema is None else schema.names)
 
 
-def _asked_by(file: File, name: str, wanted: _Names, schemas: Schemas) -> Iterator[tuple[str, Set[str]]]:
+def _needed_by(file: File, name: str, wanted: _Names, schemas: Schemas) -> Iterator[tuple[str, Set[str]]]:
     """Yield the inputs of a step, each with the columns that the wanted columns of the step need."""
     step = file.steps[name]
     known = [schemas.get(read) for read in step.inputs]
     found: tuple[Set[str], ...] | None = None
     if schemas.get(name) is not None and all(schema is not None for schema in known):
         if isinstance(step, Derived):
-            found = _asked_by_query(step, wanted, known[0])
+            found = _needed_by_query(step, wanted, known[0])
         elif isinstance(step, JoinStep):
-            found = _asked_by_join(step, wanted, known[0], known[1])
+            found = _needed_by_join(step, wanted, known[0], known[1])
     for place, read in enumerate(step.inputs):
         yield read, _all(schemas, read) if found is None else found[place]
 
 
-def _asked_by_query(step: Derived, wanted: _Names, schema: pa.Schema) -> tuple[Set[str]] | None:
+def _needed_by_query(step: Derived, wanted: _Names, schema: pa.Schema) -> tuple[Set[str]] | None:
     """Return the columns that a step's expressions name, or None if they may need all."""
     if step.grid is not None or (step.distinct and step.select is None and step.agg is None):
         return None
     texts = [] if step.filter is None else [step.filter]
-    for given in (step.agg, step.select):
-        texts += given.values() if isinstance(given, dict) else given or ()
+    for expressions in (step.agg, step.select):
+        texts += expressions.values() if isinstance(expressions, dict) else expressions or ()
     named = {key.lower() for key in step.by}
     for text in texts:
         found = _identifiers(text)
@@ -91,7 +91,7 @@ def _identifiers(text: str) -> set[str] | None:
     return {each.name.lower() for each in node.find_all(exp.Identifier)}
 
 
-def _asked_by_join(
+def _needed_by_join(
     step: JoinStep, wanted: _Names, left: pa.Schema, right: pa.Schema
 ) -> tuple[Set[str], Set[str]] | None:
     """Return the columns of both sides that a join needs for wanted columns, or None if it may need all."""
@@ -102,12 +102,12 @@ def _asked_by_join(
     if join.how not in ("semi", "anti") and (join.aggregates or step.spec.ranks_matches):
         # All right columns break ties.
         right_names = set(right.names)
-    asked = left_names, right_names
+    needed = left_names, right_names
     try:
-        narrow = step.spec.resolve(*map(_only, (left, right), asked))
+        narrow = step.spec.resolve(*map(_only, (left, right), needed))
     except JunctureError:
         return None
-    return asked if _shown(narrow, wanted) == _shown(join, wanted) else None
+    return needed if _shown(narrow, wanted) == _shown(join, wanted) else None
 
 
 def _needed(join: Resolved, side: Side, wanted: _Names) -> set[str]:

@@ -56,8 +56,8 @@ _EXPECTED = {
 Table = TypeVar("Table", bound=BaseModel)
 
 
-def read_file(text: str, name: str, given: Mapping[str, Any] | None = None) -> tuple[File, dict[Path, int]]:
-    """Parse and validate a pipeline file, and return it with the line of each key. ``given`` replaces parameters."""
+def read_file(text: str, name: str, parameters: Mapping[str, Any] | None = None) -> tuple[File, dict[Path, int]]:
+    """Parse and validate a pipeline file, with values for its parameters, and return it with the line of each key."""
     try:
         raw = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
@@ -73,7 +73,7 @@ def read_file(text: str, name: str, given: Mapping[str, Any] | None = None) -> t
             expected = "Write [[checks]], once for each check" if key == "checks" else f"Write [{key}]"
             problems.add((key,), f"{key!r} has the wrong form. {expected}.")
             raw[key] = [] if key == "checks" else {}
-    raw = _with_parameters(raw, given or {}, problems)
+    raw = _with_parameters(raw, parameters or {}, problems)
     file = File.model_construct(
         pipeline=_valid(Settings, raw.get("pipeline", {}), ("pipeline",), problems) or Settings(),
         parameters=raw.get("parameters", {}),
@@ -110,18 +110,18 @@ def _valid(model: type[Table], raw: Any, path: Path, problems: Problems) -> Tabl
     try:
         return model.model_validate(raw)
     except ValidationError as error:
-        _note(error, model, raw, path, problems)
+        _add_errors(error, model, raw, path, problems)
         return None
 
 
-def _note(error: ValidationError, model: type[BaseModel], raw: Any, path: Path, problems: Problems) -> None:
+def _add_errors(error: ValidationError, model: type[BaseModel], raw: Any, path: Path, problems: Problems) -> None:
     """Add Pydantic's errors as problems, once per key."""
-    complaints: dict[Path, list[Any]] = {}
+    errors: dict[Path, list[Any]] = {}
     for each in error.errors():
-        place = _place(each["loc"], raw, is_missing=each["type"] == "missing")
-        complaints.setdefault(place, []).append(each)
-    for place, found in complaints.items():
-        if any(other[: len(place)] == place and other != place for other in complaints):
+        place = _keys_of(each["loc"], raw, is_missing=each["type"] == "missing")
+        errors.setdefault(place, []).append(each)
+    for place, found in errors.items():
+        if any(other[: len(place)] == place and other != place for other in errors):
             # A problem within a table is more specific than its type.
             continue
         kinds = {each["type"] for each in found}
@@ -133,14 +133,14 @@ def _note(error: ValidationError, model: type[BaseModel], raw: Any, path: Path, 
         else:
             value = found[0]["input"]
             shown = f"{value!r} is " + ("a table" if isinstance(value, dict) else f"of type {_type_name(value)}")
-            problems.add((*path, *place), _complaint(found, shown))
+            problems.add((*path, *place), _error_text(found, shown))
 
 
 def _unknown_key(key: str, known: Iterable[str]) -> str:
     return f"The key {key!r} is unknown here. {did_you_mean(key, known)}"
 
 
-def _complaint(found: list[Any], shown: str) -> str:
+def _error_text(found: list[Any], shown: str) -> str:
     first = found[0]
     if first["type"] == "literal_error":
         return f"{first['input']!r} is unknown. Expected {first['ctx']['expected']}."
@@ -152,7 +152,7 @@ def _complaint(found: list[Any], shown: str) -> str:
     return f"{first['input']!r} is invalid: {first['msg'][:1].lower() + first['msg'][1:]}."
 
 
-def _place(location: tuple[str | int, ...], raw: Any, *, is_missing: bool) -> Path:
+def _keys_of(location: tuple[str | int, ...], raw: Any, *, is_missing: bool) -> Path:
     """Return the keys of a location, without the type alternatives that Pydantic includes."""
     place: list[str | int] = []
     for part in location:
@@ -295,9 +295,9 @@ def interpolation(step: InterpolateStep) -> Interpolation:
     return Interpolation.of(columns, tolerance, arguments.pop("suffix", "_right"), **arguments)
 
 
-def _with_parameters(raw: dict[str, Any], given: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
+def _with_parameters(raw: dict[str, Any], parameters: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
     values = dict(raw.get("parameters", {}))
-    for name, value in given.items():
+    for name, value in parameters.items():
         if name not in values:
             problems.add(("parameters",), f"The parameter {name!r} does not exist. {did_you_mean(name, values)}")
             continue

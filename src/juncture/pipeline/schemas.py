@@ -47,7 +47,7 @@ _EXPECTATIONS = ("rows", "unique", "not_null", *_OF_MATCHES)
 
 
 @dataclass(frozen=True)
-class _Looking:
+class _Validation:
     """A validation in progress, with the schemas so far."""
 
     file: File
@@ -61,71 +61,71 @@ def check_file(
     file: File, folder: Path, problems: Problems, *, engine: Engine, own: Iterable[Path] = (), mode: Mode = "batch"
 ) -> Schemas:
     """Validate all sections, add their problems, and return the known schemas. ``own`` outputs may exist."""
-    looking = _Looking(file, engine, folder, problems, {})
+    validation = _Validation(file, engine, folder, problems, {})
     if "://" in file.pipeline.state:
         what = f"state={file.pipeline.state!r} is a URI."
         problems.add(("pipeline", "state"), f"{what} Expected a folder, on this machine or mounted.")
     for name, source in file.sources.items():
-        looking.schemas[name] = _source(looking, name, resolved(source, folder))
+        validation.schemas[name] = _source(validation, name, resolved(source, folder))
     for name in steps_in_order(file):
-        looking.schemas[name] = _step(looking, name, file.steps[name])
+        validation.schemas[name] = _step(validation, name, file.steps[name])
     for place, check in enumerate(file.checks):
-        _check(looking, ("checks", place), check)
-    _sinks(looking, own, mode)
-    return looking.schemas
+        _check(validation, ("checks", place), check)
+    _sinks(validation, own, mode)
+    return validation.schemas
 
 
-def _source(looking: _Looking, name: str, source: SourceSection) -> pa.Schema | None:
+def _source(validation: _Validation, name: str, source: SourceSection) -> pa.Schema | None:
     path: Keys = ("sources", name)
     keys = [*SourceSection.model_fields]
     try:
         orders_of(source)
     except JunctureError as error:
-        looking.problems.add((*path, "order"), error)
+        validation.problems.add((*path, "order"), error)
     try:
-        check_there(looking.file.sources[name], looking.folder)
-        check_place(source, looking.engine)
+        check_there(validation.file.sources[name], validation.folder)
+        check_place(source, validation.engine)
         return source_schema(source)
     except JunctureError as error:
         message = str(error).replace("pass --no-header", "write header = false")
         message = message.replace("or pass --format ", "or write format = ")
         is_place = isinstance(error, DataError) or any(each in message for each in source.paths)
         if is_place and source.path is not None:
-            looking.problems.add((*path, "path"), message)
+            validation.problems.add((*path, "path"), message)
         else:
-            looking.problems.add_named(path, error, [key for key in keys if key in source.model_fields_set])
+            validation.problems.add_named(path, error, [key for key in keys if key in source.model_fields_set])
     except (OSError, pa.ArrowException) as error:
-        looking.problems.add((*path, "path"), f"The path cannot be read: {error}")
+        validation.problems.add((*path, "path"), f"The path cannot be read: {error}")
     return None
 
 
-def _step(looking: _Looking, name: str, step: Step) -> pa.Schema | None:
+def _step(validation: _Validation, name: str, step: Step) -> pa.Schema | None:
     path: Keys = ("steps", name)
-    known = [looking.schemas.get(each) for each in step.inputs]
+    known = [validation.schemas.get(each) for each in step.inputs]
     schemas = [each for each in known if each is not None]
     if isinstance(step, JoinStep):
         try:
-            check_algorithm(step.spec, step.algorithm, looking.engine)
+            check_algorithm(step.spec, step.algorithm, validation.engine)
         except JunctureError as error:
-            looking.problems.add((*path, "algorithm"), error)
+            validation.problems.add((*path, "algorithm"), error)
     if isinstance(step, Derived):
-        _shape(looking, path, step)
+        _check_operations(validation, path, step)
     if len(schemas) < len(known):
         return None
     try:
-        return _given(step, schemas, looking.engine)
+        return _schema_of(step, schemas, validation.engine)
     except UnknownFunctionError as error:
         # Spark may have the function. Then only Spark knows the columns.
-        if looking.engine == "local":
-            looking.problems.add((*path, *error.key), error)
+        if validation.engine == "local":
+            validation.problems.add((*path, *error.key), error)
     except ExpressionError as error:
-        looking.problems.add((*path, *error.key), error)
+        validation.problems.add((*path, *error.key), error)
     except JunctureError as error:
-        _note(looking, path, step, error)
+        _add_error(validation, path, step, error)
     return None
 
 
-def _note(looking: _Looking, path: Keys, step: Step, error: JunctureError) -> None:
+def _add_error(validation: _Validation, path: Keys, step: Step, error: JunctureError) -> None:
     """Add an error at the key and table that it names."""
     if isinstance(step, ManyStep):
         for table in step.tables:
@@ -133,16 +133,16 @@ def _note(looking: _Looking, path: Keys, step: Step, error: JunctureError) -> No
                 path = (*path, "tables", table)
     if isinstance(step, Derived) and step.grid is not None:
         path = (*path, "grid")
-    inner = [str(each[-1]) for each in looking.problems.lines if each[:-1] == path]
-    looking.problems.add_named(path, error, inner)
+    inner = [str(each[-1]) for each in validation.problems.lines if each[:-1] == path]
+    validation.problems.add_named(path, error, inner)
 
 
-def _given(step: Step, schemas: list[pa.Schema], engine: Engine) -> pa.Schema:
+def _schema_of(step: Step, schemas: list[pa.Schema], engine: Engine) -> pa.Schema:
     if isinstance(step, JoinStep):
         left, right = schemas
         return step.spec.resolve(left, right).user_schema(left, right)
     if isinstance(step, ManyStep):
-        return _many(step, schemas, engine)
+        return _schema_of_many(step, schemas, engine)
     if isinstance(step, InterpolateStep):
         left, right = schemas
         lines = interpolation(step).resolve(left, right)
@@ -155,7 +155,7 @@ def _given(step: Step, schemas: list[pa.Schema], engine: Engine) -> pa.Schema:
     return pa.schema([*(schemas[0].field(name) for name in grid.by), pa.field(grid.on, grid.type)])
 
 
-def _many(step: ManyStep, schemas: list[pa.Schema], engine: Engine) -> pa.Schema:
+def _schema_of_many(step: ManyStep, schemas: list[pa.Schema], engine: Engine) -> pa.Schema:
     spine, taken, fields = schemas[0], set(schemas[0].names), list(schemas[0])
     for (name, table), schema in zip(step.tables.items(), schemas[1:], strict=True):
         try:
@@ -169,28 +169,28 @@ def _many(step: ManyStep, schemas: list[pa.Schema], engine: Engine) -> pa.Schema
     return pa.schema(fields)
 
 
-def _shape(looking: _Looking, path: Keys, step: Derived) -> None:
+def _check_operations(validation: _Validation, path: Keys, step: Derived) -> None:
     does = [key for key in ("filter", "agg", "select", "distinct", "grid") if getattr(step, key)]
     if not does:
-        looking.problems.add(path, "The step has no operation. Add filter, select, agg, distinct or grid.")
+        validation.problems.add(path, "The step has no operation. Add filter, select, agg, distinct or grid.")
     if step.by and step.agg is None:
-        looking.problems.add((*path, "by"), "by= without agg= has no effect. Add agg, or remove by.")
+        validation.problems.add((*path, "by"), "by= without agg= has no effect. Add agg, or remove by.")
     if step.grid is not None and len(does) > 1:
-        looking.problems.add((*path, "grid"), f"grid= and {does[0]}= exclude each other. Write a step for each.")
+        validation.problems.add((*path, "grid"), f"grid= and {does[0]}= exclude each other. Write a step for each.")
 
 
-def _check(looking: _Looking, path: Keys, check: Check) -> None:
-    add, read = looking.problems.add, check.from_
+def _check(validation: _Validation, path: Keys, check: Check) -> None:
+    add, read = validation.problems.add, check.from_
     asked = [key for key in _EXPECTATIONS if key in check.model_fields_set]
     if not asked:
         add(path, f"The check has no expectation. Add one of {', '.join(_EXPECTATIONS)}.")
-    schema = looking.schemas.get(read)
+    schema = validation.schemas.get(read)
     for key, names in (("unique", check.unique), ("not_null", check.not_null)):
         for name in names:
             if schema is not None and name not in schema.names:
                 hint = did_you_mean(name, schema.names)
                 add((*path, key), f"Column {name!r} does not exist in {read!r}. {hint}")
-    step = looking.file.steps.get(read)
+    step = validation.file.steps.get(read)
     if isinstance(step, ManyStep) and check.table is None and set(_OF_MATCHES) & set(asked):
         add(path, f"The step {read!r} joins several tables. Select one: table = {next(iter(step.tables))!r}.")
     if check.table is not None and check.table not in (step.tables if isinstance(step, ManyStep) else ()):
@@ -201,12 +201,12 @@ def _check(looking: _Looking, path: Keys, check: Check) -> None:
     if "max_distance" in asked:
         if not isinstance(step, ManyStep) and not (spec is not None and spec.ranks_matches):
             add((*path, "max_distance"), f"max_distance= applies to as-of joins, but {read!r} is not one. Remove it.")
-        _check_distance(looking, path, check)
+        _check_distance(validation, path, check)
     if "max_leaked" in asked and not isinstance(step, ManyStep):
         add((*path, "max_leaked"), f"max_leaked= applies to joins of many tables, but {read!r} is not one. Remove it.")
 
 
-def _check_distance(looking: _Looking, path: Keys, check: Check) -> None:
+def _check_distance(validation: _Validation, path: Keys, check: Check) -> None:
     limits = check.max_distance
     values = limits.model_dump().values() if isinstance(limits, DistanceLimits) else [limits]
     for value in values:
@@ -217,53 +217,55 @@ def _check_distance(looking: _Looking, path: Keys, check: Check) -> None:
                     name="JN-ARGUMENT-VALUE",
                 )
         except JunctureError as error:
-            looking.problems.add((*path, "max_distance"), error)
+            validation.problems.add((*path, "max_distance"), error)
 
 
-def _sinks(looking: _Looking, own: Iterable[Path], mode: Mode) -> None:
-    inputs = _inputs(looking)
+def _sinks(validation: _Validation, own: Iterable[Path], mode: Mode) -> None:
+    inputs = _inputs(validation)
     places: dict[Path | str, str] = {}
-    for name, sink in looking.file.sinks.items():
+    for name, sink in validation.file.sinks.items():
         path: Keys = ("sinks", name)
         place: Path | str = (
-            sink_place(sink, looking.folder).resolve() if is_here(sink) else str(sink.path or sink.table)
+            sink_place(sink, validation.folder).resolve() if is_here(sink) else str(sink.path or sink.table)
         )
         if place in places and sink.format != "jdbc":
             key = "path" if sink.path else "table"
-            looking.problems.add((*path, key), f"The sink {places[place]!r} has the same {key}. Use another one.")
+            validation.problems.add((*path, key), f"The sink {places[place]!r} has the same {key}. Use another one.")
         places.setdefault(place, name)
-        goes_on = mode != "batch" and checkpoint_of(looking.file, name, looking.folder).exists()
+        goes_on = mode != "batch" and checkpoint_of(validation.file, name, validation.folder).exists()
         if mode == "stream" and not goes_on and sink.mode != "append":
-            _refuse_rows(looking, path, sink)
-        kept = [*own, sink_place(sink, looking.folder).resolve()] if goes_on else own
+            _refuse_rows(validation, path, sink)
+        outputs = [*own, sink_place(sink, validation.folder).resolve()] if goes_on else own
         try:
-            schema = looking.schemas.get(sink.from_)
+            schema = validation.schemas.get(sink.from_)
             of_changes = mode == "changes"
-            check_sink(sink, schema, looking.engine, looking.folder, inputs=inputs, own=kept, of_changes=of_changes)
+            check_sink(
+                sink, schema, validation.engine, validation.folder, inputs=inputs, own=outputs, of_changes=of_changes
+            )
         except JunctureError as error:
             fitting = SpecError(error.message.replace("or pass --format ", "or write format = "), name=error.name)
             keys = [key for key in SinkSection.model_fields if key in sink.model_fields_set]
-            looking.problems.add_named(path, fitting, keys)
+            validation.problems.add_named(path, fitting, keys)
 
 
-def _refuse_rows(looking: _Looking, path: Keys, sink: SinkSection) -> None:
+def _refuse_rows(validation: _Validation, path: Keys, sink: SinkSection) -> None:
     """Add a problem for a folder with other rows, to which a new stream would append."""
-    place = sink_place(sink, looking.folder)
+    place = sink_place(sink, validation.folder)
     if is_here(sink) and place.is_dir() and any(not each.name.startswith((".", "_")) for each in place.iterdir()):
-        looking.problems.add(
+        validation.problems.add(
             (*path, "path"),
             f"path={sink.path!r} contains rows that the stream has not written, and a stream only appends. Use another "
             'folder, remove this one, or write mode = "append".',
         )
 
 
-def _inputs(looking: _Looking) -> list[Path]:
+def _inputs(validation: _Validation) -> list[Path]:
     files = list[Path]()
-    for source in looking.file.sources.values():
-        given = resolved(source, looking.folder)
-        for path in given.paths:
+    for source in validation.file.sources.values():
+        here = resolved(source, validation.folder)
+        for path in here.paths:
             try:
-                is_table = format_name(given) in SPARK_ONLY_FORMATS
+                is_table = format_name(here) in SPARK_ONLY_FORMATS
                 files += [] if "://" in path else [Path(path)] if is_table else paths_of(path, "path")
             except JunctureError:
                 continue

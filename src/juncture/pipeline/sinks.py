@@ -63,9 +63,10 @@ def check_sink(
                 'format="jdbc" needs options = { url = "jdbc:…", dbtable = "…" }.', name="JN-ARGUMENT-CONFLICT"
             )
     elif (sink.path is None) == (sink.table is None):
-        given = "both path= and table=" if sink.path else "neither path= nor table="
+        places = "both path= and table=" if sink.path else "neither path= nor table="
         raise SpecError(
-            f'The sink has {given}. Expected one of them, such as path = "joined.parquet".', name="JN-ARGUMENT-CONFLICT"
+            f'The sink has {places}. Expected one of them, such as path = "joined.parquet".',
+            name="JN-ARGUMENT-CONFLICT",
         )
     if engine == "local" and sink.connector is None and (sink.table is not None or name in SPARK_ONLY_FORMATS):
         raise SpecError(

@@ -72,9 +72,9 @@ def check_place(source: SourceSection, engine: Engine) -> None:
                 name="JN-ARGUMENT-CONFLICT",
             )
     elif (source.path is None) == (source.table is None):
-        given = "both path= and table=" if source.path else "neither path= nor table="
+        places = "both path= and table=" if source.path else "neither path= nor table="
         raise SpecError(
-            f'The source has {given}. Expected one of them, such as path = "trades.parquet".',
+            f'The source has {places}. Expected one of them, such as path = "trades.parquet".',
             name="JN-ARGUMENT-CONFLICT",
         )
     if engine == "local" and (name == "table" or name in SPARK_ONLY_FORMATS):
@@ -166,8 +166,8 @@ def orders_of(source: SourceSection) -> list[Order] | None:
         return None
     from juncture.streams.order import Order
 
-    given = source.order if isinstance(source.order, list) else [source.order]
-    return [Order(each.on, delay=each.delay, descending=each.descending) for each in given]
+    orders = source.order if isinstance(source.order, list) else [source.order]
+    return [Order(each.on, delay=each.delay, descending=each.descending) for each in orders]
 
 
 def _declared(schema: pa.Schema, types: dict[str, pa.DataType]) -> pa.Schema:

@@ -139,7 +139,7 @@ class SparkEngine(Engine):
             return self._planned_stream(step)
         # Rows of previous steps are not computed only to count them.
         lazy = any(each in self._file.steps for each in step.inputs)
-        sides = self._seen(step.left), self._seen(step.right)
+        sides = self._open_side(step.left), self._open_side(step.right)
         planned = partial(plan_on_spark, step.spec, *sides, algorithm=step.algorithm, session=self._session)
         try:
             return planned(lazy=lazy)
@@ -223,7 +223,7 @@ class SparkEngine(Engine):
             return parquet_files(resolved(self._file.sources[name], self._folder))
         return self.rows_of(name)
 
-    def _seen(self, name: str) -> FileSide | FrameSide:
+    def _open_side(self, name: str) -> FileSide | FrameSide:
         """Return the input of a join as a side, to avoid detecting whether a step is a file."""
         return self._files.get(name) or FrameSide.of(self.rows_of(name), "left")
 
@@ -249,7 +249,7 @@ class SparkEngine(Engine):
         form, options = format_name(source), {key: _text(value) for key, value in source.options.items()}
         try:
             if self._is_stream and comes(source):
-                return self._coming(name, source, form, options)
+                return self._streamed(name, source, form, options)
             if source.connector is not None:
                 return self._copied(source.connector.rows(source.connected(name)).read_all())
             if source.table is not None:
@@ -284,7 +284,7 @@ class SparkEngine(Engine):
         nothing = {each.name: F.lit(None) for each in schema if pat.is_null(each.type)}
         return frame.withColumns(nothing) if nothing else frame
 
-    def _coming(self, name: str, source: SourceSection, form: str, options: dict[str, str]) -> DataFrame:
+    def _streamed(self, name: str, source: SourceSection, form: str, options: dict[str, str]) -> DataFrame:
         """Return a source that is streamed, file by file."""
         reader = self._session.readStream.options(**options)
         if source.table is not None:

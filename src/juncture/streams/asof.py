@@ -176,16 +176,16 @@ class AsofJoin:
             if not final.any():
                 return
             index = np.flatnonzero(final)
-            given, found = rows.at(index), found[index]
+            final_rows, found = rows.at(index), found[index]
             if self._join.spec.ties == "error" and not self._are_final:
-                found = self._search.decided(given, are_final=True)
+                found = self._search.decided(final_rows, are_final=True)
         except DataError:
             self.failed = True
             raise
         kept = np.ones(self._left.rows, np.bool_)
         kept[positions[index]] = False
         self._left.keep(kept)
-        yield from self._results(given.slots, found)
+        yield from self._results(final_rows.slots, found)
 
     def _final(self, codes: Ints, found: Ints, future: tuple[int, int], ranges: KeyRanges) -> Mask:
         """Return the left rows for which no future row would be a better match."""

@@ -113,10 +113,10 @@ class StreamJoin:
             If the join is closed, or has ended.
         """
         self._check_open()
-        given: list[tuple[Side, Any]] = [("left", left), ("right", right)]
+        tables: list[tuple[Side, Any]] = [("left", left), ("right", right)]
         batches = [
             (side, batch)
-            for side, table in given
+            for side, table in tables
             if table is not None
             for batch in batches_of(table, side, self.setup.schema(side))
         ]
@@ -130,36 +130,38 @@ class StreamJoin:
         ready, kept, self._ready, self._unreturned = self._ready, self._unreturned, [], []
         return kept + self._plan.output.finished(ready)
 
-    def _push(self, side: Side, given: pa.RecordBatch) -> list[pa.RecordBatch]:
-        batch = given if self._plan.reads_all_columns[side] else project(given, self._plan.read_schemas[side])
+    def _push(self, side: Side, full_batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+        batch = full_batch if self._plan.reads_all_columns[side] else project(full_batch, self._plan.read_schemas[side])
         frontier = self._frontiers[side]
         before = frontier.to_dict()
         try:
             late, placed = frontier.take(batch)
             self._check_placed(side, batch, placed)
             if late is not None:
-                batch = self._without_late(side, given, batch, late)
+                batch = self._without_late(side, full_batch, batch, late)
             held = batch if self._plan.stores_all_read[side] else project(batch, self._plan.stored_schemas[side])
             return list(self._operator.push(side, held) if held.num_rows else self._expire(side))
         except DataError:
             frontier.restore(before)
             raise
 
-    def _without_late(self, side: Side, given: pa.RecordBatch, batch: pa.RecordBatch, late: Mask) -> pa.RecordBatch:
+    def _without_late(
+        self, side: Side, full_batch: pa.RecordBatch, batch: pa.RecordBatch, late: Mask
+    ) -> pa.RecordBatch:
         """Return the rows that are not late, and count or collect the others."""
         if self.setup.late == "error":
             row = int(np.flatnonzero(late)[0])
             orders = ", ".join(repr(order.text) for order in self._plan.orders[side])
             raise DataError(
                 f"The {side} row {row:,} of a batch is late: it is farther behind earlier rows than the order "
-                f"({orders}) allows: {given.slice(row, 1).to_pylist()[0]}. Pass a greater delay=, or late='collect' "
-                "to collect late rows.",
+                f"({orders}) allows: {full_batch.slice(row, 1).to_pylist()[0]}. Pass a greater delay=, or "
+                "late='collect' to collect late rows.",
                 name="JN-ROW-LATE",
             )
         self._late_rows[side] += int(late.sum())
         if self.setup.late == "collect":
             # `take` does not support some types.
-            self._late[side] += [given.slice(row, 1) for row in np.flatnonzero(late).tolist()]
+            self._late[side] += [full_batch.slice(row, 1) for row in np.flatnonzero(late).tolist()]
         return rows_of(batch, array_of(np.flatnonzero(~late), pa.int64()))
 
     def _check_placed(self, side: Side, batch: pa.RecordBatch, placed: Sequence[Mask | None]) -> None:
@@ -379,6 +381,6 @@ def _with_marks(batches: Iterable[tuple[pa.RecordBatch, Mask]], schema: pa.Schem
 
 
 def _without_marks(table: pa.Table) -> Iterator[tuple[pa.RecordBatch, Mask]]:
-    """Yield the rows and marks that `_with_marks` was given."""
+    """Yield the rows and marks that `_with_marks` was full_batch."""
     for batch in table.to_batches():
         yield batch.select(batch.schema.names[:-1]), batch.column(_MATCHED).to_numpy(zero_copy_only=False)
