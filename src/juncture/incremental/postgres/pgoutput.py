@@ -20,6 +20,11 @@ _LENGTH = Struct(">I")
 _OID = Struct(">I")
 _COLUMN = Struct(">Ii")
 
+_INSERT, _UPDATE, _DELETE, _RELATION, _TRUNCATE, _BEGIN, _END = b"IUDRTBC"
+_OF_A_TABLE = (_INSERT, _UPDATE, _DELETE, _RELATION)
+(_OLD_ROW,) = b"O"
+_TEXT, _NULL = b"tn"
+
 _Value = bytes | None
 _Row = tuple[_Value, ...]
 _UNCHANGED = b"\x00unchanged"
@@ -64,26 +69,36 @@ class Decoder:
     def read(self, message: bytes) -> int | None:
         """Decode a message; at the end of a transaction, return the position in the log after it."""
         kind = message[0]
-        if kind == 73:  # I
+        if kind in _OF_A_TABLE:
             table = self._tables.get(_OID.unpack_from(message, 1)[0])
             if table is not None:
-                row, _ = _read_tuple(message, 6)
-                self._add(table, row, 1)
-        elif kind == 85:  # U
-            self._update(message)
-        elif kind == 68:  # D
-            self._delete(message)
-        elif kind == 66:  # B
+                self._read_of(table, kind, message)
+        elif kind == _BEGIN:
             self.in_transaction = True
-        elif kind == 67:  # C
+        elif kind == _END:
             self.in_transaction = False
             end: int = _COMMIT.unpack_from(message, 1)[2]
             return end
-        elif kind == 82:  # R
-            self._check_relation(message)
-        elif kind == 84:  # T
+        elif kind == _TRUNCATE:
             self._truncate(message)
         return None
+
+    def _read_of(self, table: PostgresTable, kind: int, message: bytes) -> None:
+        if kind == _RELATION:
+            _check_relation(table, message)
+            return
+        if kind != _INSERT and message[5] != _OLD_ROW:
+            raise _without_old_row(table, "An update" if kind == _UPDATE else "A delete")
+        row, place = _read_tuple(message, 6)
+        if kind != _UPDATE:
+            self._add(table, row, 1 if kind == _INSERT else -1)
+            return
+        new, _ = _read_tuple(message, place + 1)
+        if _UNCHANGED in new:
+            new = tuple(before if each is _UNCHANGED else each for before, each in zip(row, new, strict=True))
+        if row != new:
+            self._add(table, row, -1)
+            self._add(table, new, 1)
 
     def _of(self, table: PostgresTable) -> TableChanges:
         return self._gathered.setdefault(table.name, TableChanges())
@@ -93,43 +108,6 @@ class Decoder:
         gathered.rows.append(row)
         gathered.weights.append(weight)
 
-    def _update(self, message: bytes) -> None:
-        table = self._tables.get(_OID.unpack_from(message, 1)[0])
-        if table is None:
-            return
-        if message[5] != 79:  # O
-            raise self._without_old_row(table, "An update")
-        old, place = _read_tuple(message, 6)
-        new, _ = _read_tuple(message, place + 1)
-        if _UNCHANGED in new:
-            new = tuple(before if each is _UNCHANGED else each for before, each in zip(old, new, strict=True))
-        if old != new:
-            self._add(table, old, -1)
-            self._add(table, new, 1)
-
-    def _delete(self, message: bytes) -> None:
-        table = self._tables.get(_OID.unpack_from(message, 1)[0])
-        if table is None:
-            return
-        if message[5] != 79:  # O
-            raise self._without_old_row(table, "A delete")
-        old, _ = _read_tuple(message, 6)
-        self._add(table, old, -1)
-
-    def _without_old_row(self, table: PostgresTable, what: str) -> DataError:
-        if table.only_grows:
-            return DataError(
-                f"{what} of {table.shown} arrived, although append_only= names the table. Run ALTER TABLE "
-                f"{table.shown} REPLICA IDENTITY FULL, remove the table from append_only=, and start again with "
-                "a new state folder.",
-                name="JN-CHANGE-OLD-ROW",
-            )
-        return DataError(
-            f"{what} of {table.shown} arrived without the old row, because its REPLICA IDENTITY is no longer FULL. "
-            f"Run ALTER TABLE {table.shown} REPLICA IDENTITY FULL, and start again with a new state folder.",
-            name="JN-CHANGE-OLD-ROW",
-        )
-
     def _truncate(self, message: bytes) -> None:
         (count,) = _OID.unpack_from(message, 1)
         for at in range(6, 6 + 4 * count, 4):
@@ -137,26 +115,39 @@ class Decoder:
             if table is not None:
                 self._of(table).truncate()
 
-    def _check_relation(self, message: bytes) -> None:
-        """Raise an error if a table was altered since reading began."""
-        table = self._tables.get(_OID.unpack_from(message, 1)[0])
-        if table is None:
-            return
-        place = message.index(b"\0", message.index(b"\0", 5) + 1) + 2  # after both names and the replica identity
-        (count,) = _TUPLE.unpack_from(message, place)
-        place += 2
-        now = []
-        for _ in range(count):
-            end = message.index(b"\0", place + 1)
-            now.append((message[place + 1 : end].decode(), *_COLUMN.unpack_from(message, end + 1)))
-            place = end + 9
-        before = [(column.name, column.type_oid, column.modifier) for column in table.columns]
-        if now != before:
-            raise SchemaError(
-                f"Table {table.shown} was altered: {_difference(before, now)}. Changes after that were not applied. "
-                "Start again with a new state folder and a new slot.",
-                name="JN-TABLE-CHANGED",
-            )
+
+def _without_old_row(table: PostgresTable, what: str) -> DataError:
+    if table.only_grows:
+        return DataError(
+            f"{what} of {table.shown} arrived, although append_only= names the table. Run ALTER TABLE "
+            f"{table.shown} REPLICA IDENTITY FULL, remove the table from append_only=, and start again with "
+            "a new state folder.",
+            name="JN-CHANGE-OLD-ROW",
+        )
+    return DataError(
+        f"{what} of {table.shown} arrived without the old row, because its REPLICA IDENTITY is no longer FULL. "
+        f"Run ALTER TABLE {table.shown} REPLICA IDENTITY FULL, and start again with a new state folder.",
+        name="JN-CHANGE-OLD-ROW",
+    )
+
+
+def _check_relation(table: PostgresTable, message: bytes) -> None:
+    """Raise an error if a table was altered since reading began."""
+    place = message.index(b"\0", message.index(b"\0", 5) + 1) + 2  # after both names and the replica identity
+    (count,) = _TUPLE.unpack_from(message, place)
+    place += 2
+    now = []
+    for _ in range(count):
+        end = message.index(b"\0", place + 1)
+        now.append((message[place + 1 : end].decode(), *_COLUMN.unpack_from(message, end + 1)))
+        place = end + 9
+    before = [(column.name, column.type_oid, column.modifier) for column in table.columns]
+    if now != before:
+        raise SchemaError(
+            f"Table {table.shown} was altered: {_difference(before, now)}. Changes after that were not applied. "
+            "Start again with a new state folder and a new slot.",
+            name="JN-TABLE-CHANGED",
+        )
 
 
 def commit_place(message: bytes) -> int:
@@ -186,12 +177,12 @@ def _read_tuple(message: bytes, place: int) -> tuple[_Row, int]:
     values: list[_Value] = []
     for _ in range(count):
         kind = message[place]
-        if kind == 116:  # t
+        if kind == _TEXT:
             start = place + 5
             place = start + _LENGTH.unpack_from(message, place + 1)[0]
             values.append(message[start:place])
         else:
-            values.append(None if kind == 110 else _UNCHANGED)  # n
+            values.append(None if kind == _NULL else _UNCHANGED)
             place += 1
     return tuple(values), place
 
