@@ -134,8 +134,8 @@ class Pipeline:
         PipelineError
             If there are problems. The error lists all of them with their lines.
         """
+        from juncture.pipeline.run import EarlierRuns
         from juncture.pipeline.schemas import check_file
-        from juncture.pipeline.state import EarlierRuns
 
         engine = _engine_name(spark, engine)
         check_choice("mode", mode, get_args(Mode))
