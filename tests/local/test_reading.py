@@ -6,12 +6,13 @@ import threading
 from contextlib import contextmanager
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from juncture.runtime.context import join_context
 from juncture.runtime.memory import MEMORY_BYTES
 from juncture.runtime.scan import read_through
-from juncture.runtime.sources import Source
+from juncture.runtime.sources import ParquetSource, Source
 
 ROWS, PART_ROWS, BATCH_ROWS = 1_000, 100, 30
 
@@ -131,3 +132,21 @@ def test_what_is_let_go_is_read_no_further(room_bytes, in_order):
         made.close()
         del made
     assert source.open == 0
+
+
+def test_buffered_columns_are_decoded_once(tmp_path):
+    values = pa.table({"n": range(900), "name": ["a", "b", None] * 300, "on": range(900)})
+    path = tmp_path / "some.parquet"
+    pq.write_table(values, path, row_group_size=400)
+    source = ParquetSource([str(path)]).buffering(["name", "n"])
+    assert source.column("n") is None
+    read = [batch for part in range(3) for batch in source.read(part, ["on", "name"])]
+    path.unlink()
+    assert pa.Table.from_batches(read).equals(values.select(["on", "name"]))
+    assert source.column("n").to_pylist() == list(range(900))
+    # Text is not one array, since one that is as long as a table may be too long for its type.
+    assert source.column("name") is source.column("on") is None
+    for coded in ([], ["name"]):
+        batches = [batch for part in range(3) for batch in source.read(part, ["name", "n"], coded)]
+        assert pa.types.is_dictionary(batches[0].schema.field("name").type) == bool(coded)
+        assert [name for batch in batches for name in batch["name"].to_pylist()] == values["name"].to_pylist()

@@ -80,6 +80,20 @@ def test_row_groups_in_another_order_are_not_sorted(tmp_path):
     assert seen(jn.Asof(on="ts"), ParquetSource([str(tmp_path)])).is_sorted is False
 
 
+def test_a_join_by_inequalities_samples_values_whose_order_is_declared(tmp_path):
+    path = str(tmp_path / "sorted.parquet")
+    pq.write_table(table(1_000), path, row_group_size=300, sorting_columns=[pq.SortingColumn(0)])
+    plan = jn.plan(path, path, jn.Range(on="ts", by="k", lower=-2, upper=2))
+    assert plan.execute().num_rows > 0
+
+
+def test_footers_tell_that_row_groups_descend(tmp_path):
+    path = tmp_path / "unsorted.parquet"
+    pq.write_table(pa.table({"ts": [None, 1, 4, 2, None, None, 3, 5]}), path, row_group_size=2)
+    side = seen(jn.Asof(on="ts"), ParquetSource([str(path)]))
+    assert (side.is_sorted, side.provenance["is_sorted"]) == (False, "Parquet footers")
+
+
 def test_what_is_given_is_not_gathered():
     class Unread(TableSource):
         def read(self, *_):

@@ -116,6 +116,10 @@ class ComputedSource(Source):
         """Return whether the writer of the rows declared that they ascend by a column."""
         return column not in self._values and self._source.is_declared_sorted(column)
 
+    def has_descent(self, column: str, /) -> bool:
+        """Return whether a column is known to descend from one part to the next."""
+        return column not in self._values and self._source.has_descent(column)
+
 
 def _dates(array: pa.Array) -> pa.Array:
     """Return 64-bit dates as 32-bit ones, whatever time of day they have."""

@@ -206,6 +206,7 @@ class _Sampler:
         self.rows: pa.Table | None = None
         self._join, self._side, self._source = join, side, source
         self._by = join.left_by if side == "left" else join.right_by
+        self._is_inequality = isinstance(join, ResolvedInequality)
         self._equalities = join.condition.equalities if isinstance(join, ResolvedInequality) else ()
         self._on = on_columns(join, side)
 
@@ -231,6 +232,8 @@ class _Sampler:
             self._learn_on_range(name, [source.ends(column) for column in self._on])
         if len(set(self._on)) == 1 and source.is_declared_sorted(self._on[0]):
             self._learn(f"{name}, not checked", is_sorted=True)
+        elif len(set(self._on)) == 1 and not self._is_inequality and source.has_descent(self._on[0]):
+            self._learn(name, is_sorted=False)
 
     def check_order_of_all(self) -> None:
         """Learn whether the rows of a table ascend."""
@@ -251,7 +254,9 @@ class _Sampler:
         coded = self._variable() if isinstance(self._source, ParquetSource) else []
         if coded and self._source.num_rows:
             self._measure(coded)
-        match_spans = (*(self._by if wants_keys else ()), *(self._on if wants_on else ()))
+        # A join by inequalities is estimated by the values of sampled rows.
+        reads_on = wants_on or (wants_keys and self._is_inequality)
+        match_spans = (*(self._by if wants_keys else ()), *(self._on if reads_on else ()))
         columns = list(dict.fromkeys((*match_spans, *reach_columns(self._join, self._side))))
         if not columns or not self._source.num_rows:
             return

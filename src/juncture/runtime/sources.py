@@ -7,11 +7,11 @@ join identifies a row by this number.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from typing import Self
 
 import numpy as np
@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
+from juncture.columnar.arrays import concatenated
 from juncture.columnar.conversion import converted, converted_columns, with_types
 from juncture.columnar.types import is_fixed
 from juncture.errors import DataError
@@ -95,6 +96,14 @@ class Source(ABC):
         """Return the source with batches that fit the memory, if it decodes them."""
         return self
 
+    def buffering(self, _columns: Sequence[str], /) -> Self:
+        """Return the source that keeps columns as its parts are read, if it decodes them."""
+        return self
+
+    def column(self, _name: str, /) -> pa.Array | None:
+        """Return the values of a column if they are in memory and can be one array, else None."""
+        return None
+
     def extent(self, _part: int, _column: str, /) -> pa.Array | None:
         """Return the minimum and maximum of a column in a part if known without reading, else None."""
         return None
@@ -114,6 +123,10 @@ class Source(ABC):
 
     def is_declared_sorted(self, _column: str, /) -> bool:
         """Return whether the writer declared the rows ascending by a column."""
+        return False
+
+    def has_descent(self, _column: str, /) -> bool:
+        """Return whether a column is known to descend from one part to the next."""
         return False
 
     def row_numbers(self, rows: Ints) -> Ints:
@@ -149,7 +162,7 @@ class TableSource(Source):
         start = part * _SLICE_ROWS
         yield from self.table.select(columns).slice(start, _SLICE_ROWS).to_batches()
 
-    def column(self, name: str) -> pa.Array | None:
+    def column(self, name: str, /) -> pa.Array | None:
         """Return the values of a column without copying them; None if they are in several pieces."""
         chunks = self.table.column(name)
         return chunks.chunk(0) if chunks.num_chunks == 1 else None
@@ -214,6 +227,9 @@ class ParquetSource(Source):
         self._starts: Ints | None = None
         self._converted: Mapping[str, pa.DataType] = {}
         self._repetitive = dict[str, bool]()
+        self._buffered: Sequence[str] = ()
+        self._buffers = dict[_RowGroup, list[pa.RecordBatch]]()
+        self._columns = dict[str, pa.Array]()
         self._files, self._footers, self._partitions = files, footers, partitions
         self.schema = self._stored = schema
         self._is_whole = [footer.schema.equals(schema) for footer in footers]
@@ -227,8 +243,51 @@ class ParquetSource(Source):
 
     def read(self, part: int, columns: Sequence[str], coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a row group."""
-        is_large = self._metadata(self._groups[part]).total_byte_size > self._batch_bytes
-        return self._batches(part, columns, coded, self._batch_rows(columns), _PIECE_BYTES if is_large else 0)
+        group = self._groups[part]
+        if group in self._buffers and set(columns).issubset(self._buffered):
+            return (self._decoded(batch.select(columns), coded) for batch in self._buffers[group])
+        names = [*columns, *(name for name in self._buffered if name not in columns)]
+        is_large = self._metadata(group).total_byte_size > self._batch_bytes
+        batches = self._batches(
+            part, names, (*coded, *self._buffered), self._batch_rows(names), _PIECE_BYTES if is_large else 0
+        )
+        return self._with_buffer(group, batches, columns, coded) if self._buffered else batches
+
+    def _with_buffer(
+        self, group: _RowGroup, batches: Iterable[pa.RecordBatch], columns: Sequence[str], coded: Collection[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a row group with some columns, and keep those that are buffered."""
+        buffer = list[pa.RecordBatch]()
+        for batch in batches:
+            buffer.append(batch.select(self._buffered))
+            yield self._decoded(batch.select(columns), coded)
+        self._buffers[group] = buffer
+
+    def _decoded(self, batch: pa.RecordBatch, coded: Collection[str]) -> pa.RecordBatch:
+        """Return rows without dictionaries, except of columns in `coded`."""
+        types = {
+            field.name: wanted
+            for field in batch.schema
+            if field.name not in coded and field.type != (wanted := self.schema.field(field.name).type)
+        }
+        return converted_columns(batch, types)
+
+    def buffering(self, columns: Sequence[str], /) -> Self:
+        """Return the source that keeps columns of each row group that is read, and does not decode them again."""
+        other = copy(self)
+        other._buffered, other._buffers, other._columns = tuple(dict.fromkeys(columns)), {}, {}
+        return other
+
+    def column(self, name: str, /) -> pa.Array | None:
+        """Return the values of a column of fixed width if it is buffered and all row groups have been read."""
+        if name not in self._columns:
+            is_whole = name in self._buffered and 0 < len(self._buffers) == len(self._groups)
+            if not is_whole or not is_fixed(self.schema.field(name).type):
+                return None
+            self._columns[name] = concatenated(
+                batch.column(name) for group in self._groups for batch in self._buffers[group]
+            )
+        return self._columns[name]
 
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return the size of the columns' encoded, uncompressed pages."""
@@ -340,6 +399,12 @@ class ParquetSource(Source):
                 return False
             last = None if extent is None else extent[1]
         return bool(self._groups)
+
+    def has_descent(self, column: str, /) -> bool:
+        """Return whether a row group has a lesser value than the one before, by their statistics."""
+        extents = (self.extent(part, column) for part in range(len(self._groups)))
+        known = (extent for extent in extents if extent is not None)
+        return any(pc.less(extent[0], previous[1]).as_py() for previous, extent in pairwise(known))
 
     def first_rows(self, part: int, columns: Sequence[str], rows: int) -> pa.RecordBatch:
         """Return the first rows of a row group, the only ones that can be decoded alone."""

@@ -107,10 +107,9 @@ def gather(
     """
     if not columns:
         return []
-    if isinstance(source, TableSource):
-        arrays = [array for name in columns if (array := source.column(name)) is not None]
-        if len(arrays) == len(columns):
-            return [_taken(array, pointers, context) for array in arrays]
+    arrays = [array for name in columns if (array := source.column(name)) is not None]
+    if len(arrays) == len(columns):
+        return [_taken(array, pointers, context) for array in arrays]
     positions, edges = _by_part(source, pointers, context)
     types = [source.schema.field(name).type for name in columns]
     targets: list[FixedColumn | _Kept] = [

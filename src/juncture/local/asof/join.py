@@ -15,6 +15,7 @@ from juncture.runtime.memory import UNDER_WAY_SHARE
 from juncture.runtime.sources import Source
 from juncture.runtime.spill import in_small_parts
 from juncture.spec.asof import ResolvedAsof
+from juncture.spec.schema import SIDES
 
 _log = logging.getLogger(__name__)
 
@@ -37,14 +38,18 @@ def execute(
     there are several pieces, all shown columns are written to disk, once or twice.
     """
     room_bytes = context.memory.reserve("left rows and their matches", _LEFT_SHARE).total_bytes
-    shows_on = any(column.side == "right" and column.source == join.right_on for column in join.output)
-    search = Search(join, left, right, context, merges=merges, keep_codes=shows_on)
+    shown = {side: [column.source for column in join.output if column.side == side] for side in SIDES}
     output_bytes = left.num_rows * output_row_bytes(join, left, right)
-    if left.num_rows * search.row_bytes <= room_bytes and output_bytes <= context.memory.total_bytes * _OUTPUT_SHARE:
+    free_bytes = context.memory.total_bytes * _OUTPUT_SHARE - output_bytes
+    # Shown columns of files are decoded in the same pass as the others, if there is room for them.
+    keeps_right = merges and right.plain_bytes_of(shown["right"]) <= free_bytes
+    near, far = left.buffering(shown["left"]), right.buffering(shown["right"]) if keeps_right else right
+    search = Search(join, near, far, context, merges=merges, keep_codes=join.right_on in shown["right"])
+    if left.num_rows * search.row_bytes <= room_bytes and free_bytes >= 0:
         found = search.run(room_bytes)
         context.memory.release()
         context.memory.reserve("matches and output", _OUTPUT_SHARE)
-        yield from show_pointed(join, left, right, found.pointers, context, codes=found.codes)
+        yield from show_pointed(join, near, far, found.pointers, context, codes=found.codes)
         return
     pairs = _piecewise(join, left, right, context, search.row_bytes, merges=merges)
     yield from show_late(join, pairs, left, right, context)
