@@ -18,9 +18,7 @@ from juncture.spec.where import Where
 
 _TRIES = 3
 _WIDE = 20  # matches per row in tables that measure the cost of matches
-
 _DISTANCE = 1_000_003  # how far keys are apart that need a hash table
-
 _LITTLE_MEMORY = "64MB"  # a memory limit that a million rows exceed
 
 

@@ -101,10 +101,7 @@ def _whole_codes(array: pa.Array) -> Ints:
 
 
 def code_columns(schema: pa.Schema, columns: Sequence[str]) -> tuple[tuple[str, ...], bool]:
-    """Return the leading columns whose codes can break ties, and whether they break all ties.
-
-    A string's code is its first eight bytes, so no column after a string is included.
-    """
+    """Return the leading columns whose codes can break ties, none after a string, and whether they break all."""
     chosen: list[str] = []
     for name in columns[:CODES_MOST]:
         kind = _prefix_kind(plain_type(schema.field(name).type))

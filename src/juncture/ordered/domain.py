@@ -78,36 +78,18 @@ class Domain(ABC):
     - its highest bits, if it only has to be placed (`juncture.ordered.kinds.RoughCoder`)
     """
 
-    kind: ClassVar[str]
-    """Name of the values in messages."""
-
-    is_time: ClassVar[bool] = False
-    """Whether distances are durations."""
-
-    floating: ClassVar[bool] = False
-    """Whether values are floats, whose sums and distances are rounded."""
-
-    has_distances: ClassVar[bool] = True
-    """Whether values have distances besides their order."""
-
-    phrase: ClassVar[str] = ""
-    """What values without distances are."""
-
+    kind: ClassVar[str]  # name of the values in messages
+    is_time: ClassVar[bool] = False  # whether distances are durations
+    floating: ClassVar[bool] = False  # whether values are floats, whose sums and distances are rounded
+    has_distances: ClassVar[bool] = True  # whether values have distances besides their order
+    phrase: ClassVar[str] = ""  # what values without distances are
+    # Advice for values without distances.
     distances_remedy: ClassVar[str] = "Convert it first, for example with pd.to_datetime"
-    """Advice for values without distances."""
-
-    has_regular_steps: ClassVar[bool] = False
-    """Whether a grid of values can be made."""
-
-    missing_text: ClassVar[str] = "null"
-    """Values that match nothing."""
-
-    distance_tests: ClassVar[tuple[Callable[[pa.DataType], bool], ...]] = ()
-    distance_noun: ClassVar[str] = ""
-    """Types of a column of distances, as tests and as a noun with its article."""
-
-    distance_type: ClassVar[pa.DataType] = pa.int64()
-    """Type of a column of distances without values."""
+    has_regular_steps: ClassVar[bool] = False  # whether a grid of values can be made
+    missing_text: ClassVar[str] = "null"  # values that match nothing
+    distance_tests: ClassVar[tuple[Callable[[pa.DataType], bool], ...]] = ()  # types of a column of distances
+    distance_noun: ClassVar[str] = ""  # these types as a noun with its article
+    distance_type: ClassVar[pa.DataType] = pa.int64()  # type of a column of distances without values
 
     def common(self, other: Domain) -> Domain | None:
         """Return the domain in which values of two domains are compared exactly; None if there is none."""

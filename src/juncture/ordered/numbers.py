@@ -32,7 +32,6 @@ _SHIFT = 2**63
 _DIGITS = 400
 _DIGITS_MAX = 76
 _INTEGER_MAX = 2**53  # floats represent all integers up to this magnitude
-
 _SLACK = 2.0**-50  # greatest relative error of a float after a few operations
 
 

@@ -54,11 +54,8 @@ class SqlDomain:
     domain: Domain
     types: tuple[pa.DataType, ...]
 
-    is_whole: ClassVar[bool] = True
-    """Whether words are 64-bit integers."""
-
-    step_ns: ClassVar[int] = 0
-    """Nanoseconds between adjacent words of times; otherwise 0."""
+    is_whole: ClassVar[bool] = True  # whether words are 64-bit integers
+    step_ns: ClassVar[int] = 0  # nanoseconds between adjacent words of times; otherwise 0
 
     # Words
 

@@ -200,7 +200,6 @@ class Resources:
 
 
 _DEVIATIONS = 1.96  # the number of standard deviations that contains 95 of 100 samples
-
 _FREQUENT = 50  # keys that a sample has more often are taken for known
 
 

@@ -39,22 +39,15 @@ class MemoryBudget:
 
     def __init__(self, total_bytes: int) -> None:
         self.total_bytes = total_bytes
-        self._parts: dict[str, MemoryBudget] = {}
         self._shares: dict[str, float] = {}
         self._held_bytes = 0
-
-    @property
-    def reserved(self) -> dict[str, int]:
-        """The reserved bytes of each part, by name."""
-        return {name: part.total_bytes for name, part in self._parts.items()}
 
     def reserve(self, name: str, share: float) -> MemoryBudget:
         """Reserve a share of the whole under a name, in place of the last one, for work that may divide it further."""
         taken = sum(other for part_name, other in self._shares.items() if part_name != name) + share
         assert taken <= 1 + _ROUNDING, f"{name} requests more than is left: {self._shares}"
         self._shares[name] = share
-        self._parts[name] = part = MemoryBudget(max(1, int(self.total_bytes * share)))
-        return part
+        return MemoryBudget(max(1, int(self.total_bytes * share)))
 
     def hold(self, size_bytes: int) -> bool:
         """Count bytes as used if they fit, and return whether they do."""
@@ -65,7 +58,6 @@ class MemoryBudget:
 
     def release(self) -> None:
         """Release all reservations, before the next phase of the work."""
-        self._parts.clear()
         self._shares.clear()
 
 

@@ -372,10 +372,7 @@ _INT32 = range(-(1 << 31), 1 << 31)
 
 
 def partitions_of(files: Sequence[FoundFile]) -> tuple[pa.Schema, list[tuple[Value, ...]]]:
-    """Return the partition columns of files, at least one, and their values for each file.
-
-    A column has 32-bit integers if all its values are such, and text otherwise.
-    """
+    """Return the partition columns of files, text unless all values are 32-bit integers, and each file's values."""
     texts = [partition_of(file) for file in files]
     names = list(texts[0])
     for file, partition in zip(files, texts, strict=True):

@@ -221,11 +221,8 @@ _log = logging.getLogger(__name__)
 
 _RANGES_LEAST, _RANGES_MOST = 16, 256
 _PIECE_BYTES = 1 << 15  # the minimum size of a separate piece of a file
-
 _BYTES_MOST = 1 << 30  # Arrow's string arrays are limited to less than twice this size
-
 _MORE = 2.0  # factor for more ranges than the average size requires, because sizes vary
-
 _SAMPLED = 16  # sampled values per piece, to estimate the distribution within a range
 
 _BATCH_ROWS = 1 << 16

@@ -298,10 +298,7 @@ class ParquetSource(Source):
         )
 
     def plain_bytes_of(self, columns: Sequence[str]) -> int:
-        """Return the estimated size of decoded columns, from footers only.
-
-        Repeated strings are stored once. Their size is estimated from the lengths of the minimum and maximum.
-        """
+        """Return the size of decoded columns by footers, of strings by the lengths of their least and greatest."""
         return sum(self._plain_bytes[name] for name in dict.fromkeys(columns))
 
     @cached_property

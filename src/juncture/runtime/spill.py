@@ -36,10 +36,7 @@ _PART_BYTES = 32 << 20
 
 
 class SpillFolder:
-    """A temporary folder for one join, created at the first write and always removed.
-
-    `parent` defaults to the system's temporary folder (``TMPDIR``), and `memory` to 256 MiB.
-    """
+    """A temporary folder for one join, by default in ``TMPDIR``, created at the first write and always removed."""
 
     def __init__(self, parent: str | os.PathLike[str] | None = None, memory: MemoryBudget | None = None) -> None:
         self._parent = parent
@@ -255,10 +252,7 @@ def spooled(
     spill: SpillFolder | None = None,
     memory: MemoryBudget | None = None,
 ) -> SpilledSource:
-    """Read a stream of record batches once, and return its rows in parts that are worth a task.
-
-    They are in memory up to a limit, by default of 256 MiB, and then in the spill folder.
-    """
+    """Return a stream of record batches in parts that are worth a task, in memory up to a limit and then on disk."""
     source = SpilledSource(schema, spill, memory_bytes=MEMORY_BYTES if memory is None else memory.total_bytes)
     pieces = (piece for batch in batches for piece in sliced(batch, _PART_ROWS))
     row_bytes = _PART_BYTES // _PART_ROWS

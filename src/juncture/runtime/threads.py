@@ -72,10 +72,7 @@ class Threads:
         return self.count if self.is_frugal else 2 * self.count
 
     def within(self, room_bytes: int) -> Threads:
-        """Return the pool for work whose rows in flight may take `room_bytes`.
-
-        If memory is short, each thread returns Arrow's unused memory after each task.
-        """
+        """Return the pool for work with `room_bytes` of rows in flight; if short, tasks return Arrow's free memory."""
         threads = Threads(1)
         threads.count, threads._pool = self.count, self._pool
         threads.room_bytes = room_bytes

@@ -37,7 +37,6 @@ FOOTERS = "Parquet footers"
 
 _SAMPLE_ROWS_PER_PARTITION = 200
 _TIMES_MOST = 4  # limit of a sample, as a multiple of its size, in case the caller's row count is far too low
-
 _HOT_SAMPLED_LEAST = 50  # least number of sampled rows that makes a group hot
 _HOT_MOST = 16
 _PARTS_MOST = 32

@@ -18,7 +18,6 @@ from juncture.files.text.options import TextOptions
 from juncture.files.text.types import ColumnType, Numbers, numbers_of
 
 _LONG_NUMBER = re.compile(rb"[0-9]{16}")  # integers with fewer digits are exact as floats
-
 _BLOCK = 1 << 20  # characters of a list that are read at once
 
 

@@ -16,7 +16,6 @@ from juncture.runtime.sources import Source
 from juncture.spec.equi import ResolvedEqui
 
 _LEFT_SHARE = 1 / 3  # for all left rows, if they fit, so that only right ones go through the disk
-
 _PIECE_SHARE = 1 / 6  # for pieces of the sides otherwise
 
 _ORDER_SHARE = 1 / 12

@@ -49,7 +49,6 @@ _HASHES = np.linspace(-(2.0**63), 2.0**63, 1 << 10, endpoint=False).astype(np.in
 """How hashes of 64 bits are spread."""
 
 _SHARE = 1 / 3  # for either side on its way through the disk, and for the right rows of a window
-
 _MORE = 1.3  # pieces are not all of one size
 
 

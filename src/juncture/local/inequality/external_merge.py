@@ -37,7 +37,6 @@ _SHARE = 1 / 7
 """For right rows that are held, for either side and the output on their way through the disk, for rows under way."""
 
 _MOST_SHARE = 1 / 4  # for right rows that have to be held together, however many they are
-
 _PARTS_OF_ROOM = 8  # right rows are kept in parts of such a share of what may be held at once
 
 

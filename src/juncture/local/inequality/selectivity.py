@@ -31,7 +31,6 @@ _MOST_PARTS = 64
 """How many parts of a condition are looked at: what more there are is taken to rule out nothing."""
 
 _MOST_TERMS = 500  # how many terms of what rows or pairs have to satisfy besides are looked at
-
 _SEEN_LEAST = 10  # how many matching pairs a random sample needs for its share to be an estimate
 
 

@@ -50,7 +50,6 @@ _SLICE_ROWS = 1 << 18
 
 _PAIRS_LEAST = 1 << 10
 _CHECKED_LEAST = 1 << 16  # pairs that have to be checked take little, and few of them may be good
-
 _TASK_BYTES = 64 << 20  # about how much output a task makes at most
 _FRUGAL_TASK_BYTES = 2 << 20  # and where memory is short
 

@@ -18,7 +18,6 @@ _Item = TypeVar("_Item")
 
 _OR, _AND, _NOT, _RELATION, _SUM, _PRODUCT, _SIGN, _ATOM = range(8)
 _MOST_SHOWN = 400  # the most characters of the parts of an expression in `describe`
-
 _MOST_NESTED = 200  # the nesting depth that Spark can parse without a stack overflow
 
 

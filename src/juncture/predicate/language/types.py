@@ -115,10 +115,7 @@ STRING = Type("string")
 
 
 def from_arrow(data_type: pa.DataType) -> Type | None:
-    """Return the type of an Arrow column as Spark reads it; None if predicates do not support it.
-
-    Unsigned integers become the next wider signed type, the widest a decimal, as Spark reads them from Parquet.
-    """
+    """Return the type that Spark reads from an Arrow column, unsigned integers as the next wider type; or None."""
     data_type = plain_type(data_type)
     if pat.is_unsigned_integer(data_type):
         return Type("decimal", precision=20) if data_type.bit_width == 64 else Type("integer", data_type.bit_width * 2)

@@ -209,10 +209,7 @@ class EquiStatistics(Statistics):
     """The statistics of two inputs and of their keys."""
 
     def keys(self, pairs: Pairs, how: How, cores: int) -> dict[Side, SampledKeys]:
-        """Sample the keys of both sides in one SQL job, and record the share of the hottest.
-
-        Rows with a null key that matches nothing are excluded, as Spark drops them before the shuffle.
-        """
+        """Sample the keys that can match of both sides in one SQL job, and record the share of the hottest."""
         wanted = max(SAMPLE_ROWS, _SAMPLE_ROWS_PER_CORE * cores)
         table = reduce(DataFrame.unionAll, (self._hashed(name, pairs, how, wanted) for name in self.sides)).toArrow()
         sampled: dict[Side, SampledKeys] = {}

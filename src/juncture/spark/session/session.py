@@ -160,10 +160,7 @@ class Worker:
 
 
 def check_workers(session: SparkSession, others: Sequence[str]) -> None:
-    """Raise `PlanError` if Python workers cannot run tasks; `others` are algorithms without Python.
-
-    Runs one small job per session, on one worker: machines of a cluster may differ.
-    """
+    """Raise `PlanError` if a Python worker cannot run tasks, by one small job per session; `others` need no Python."""
     try:
         check_session(session)
     except PlanError as error:

@@ -127,24 +127,15 @@ _BATCH_BYTES = 8 * 1024 * 1024
 class Content(StrEnum):
     """The content of a packet."""
 
-    OWNED = "owned"
-    """Rows of a side, in the partition that owns them."""
-    SPLIT = "split"
-    """Owned rows that have copies in other partitions."""
-    COPY = "copy"
-    """Copies of rows that another partition owns."""
-    UNMATCHED = "unmatched"
-    """Rows without a match in the partition that owns them, which another one may have matched."""
-    MARK = "mark"
-    """Match marks: rows that agree with one of them in all of its columns have a match in another partition."""
-    OUTPUT = "output"
-    """Rows of the result."""
-    ERROR = "error"
-    """The class and the message of an error."""
-    FRONTIER = "frontier"
-    """The progress of a side of a stream."""
-    EMPTY = "empty"
-    """No rows: an empty packet starts the task of its partition."""
+    OWNED = "owned"  # rows of a side, in the partition that owns them
+    SPLIT = "split"  # owned rows that have copies in other partitions
+    COPY = "copy"  # copies of rows that another partition owns
+    UNMATCHED = "unmatched"  # rows without a match where they are owned, which another partition may have matched
+    MARK = "mark"  # match marks: rows that agree with one in all of its columns have a match in another partition
+    OUTPUT = "output"  # rows of the result
+    ERROR = "error"  # the class and the message of an error
+    FRONTIER = "frontier"  # the progress of a side of a stream
+    EMPTY = "empty"  # no rows: an empty packet starts the task of its partition
 
 
 @dataclass(frozen=True)
