@@ -30,10 +30,20 @@ PAGE = FOLDER.parent / "docs" / "how-it-works" / "benchmarks" / "nexmark.md"
 EVENTS_OF_A_CYCLE = 50
 HOT_AUCTIONS, HOT_SELLERS = 100, 100
 """The hot auction is the first of this many, and so is the hot seller."""
+COLD_CHANNELS = 10_000
+"""Half of the bids are from these channels, and half from four hot ones."""
 IN_FLIGHT = 100
 """Auctions that may get bids, and people who are active."""
 EVENTS_A_SECOND = 10_000
 FIRST_MICROSECONDS = 1_436_918_400_000_000
+
+
+def _by_rank(counted: str, name: str) -> str:
+    """Return the counts of all bids, and of those at low, medium and high prices."""
+    ranks = {"": "", "low_": " FILTER (price < 10000)", "medium_": " FILTER (price >= 10000 AND price < 1000000)"}
+    ranks["high_"] = " FILTER (price >= 1000000)"
+    return ", ".join(f"count({counted}){condition} AS {rank}{name}" for rank, condition in ranks.items())
+
 
 QUERIES = {
     "q0": "SELECT auction, bidder, price, date_time FROM bid",
@@ -50,23 +60,97 @@ QUERIES = {
             WHERE bid.date_time BETWEEN auction.date_time AND auction.expires
             GROUP BY auction.id, auction.category) AS winning
         GROUP BY category""",
+    "q5": """
+        SELECT auction, bids, start FROM (
+            SELECT auction, start, count(*) AS bids
+            FROM (
+                SELECT auction, time_bucket(INTERVAL 2 SECOND, date_time) - to_seconds(back) AS start
+                FROM bid CROSS JOIN (VALUES (0), (2), (4), (6), (8)) AS slides(back))
+            GROUP BY auction, start)
+        QUALIFY rank() OVER (PARTITION BY start ORDER BY bids DESC) = 1""",
+    "q6": """
+        SELECT seller, id, avg(final) OVER (
+            PARTITION BY seller ORDER BY closed, id ROWS BETWEEN 10 PRECEDING AND CURRENT ROW) AS mean
+        FROM (
+            SELECT auction.id, auction.seller, bid.price AS final, bid.date_time AS closed
+            FROM auction JOIN bid ON auction.id = bid.auction
+            WHERE bid.date_time BETWEEN auction.date_time AND auction.expires
+            QUALIFY row_number() OVER (PARTITION BY auction.id ORDER BY bid.price DESC, bid.date_time) = 1)""",
+    "q7": """
+        SELECT bid.auction, bid.price, bid.bidder, bid.date_time
+        FROM bid JOIN (
+            SELECT max(price) AS most, time_bucket(INTERVAL 10 SECOND, date_time) AS start FROM bid GROUP BY start) top
+        ON bid.price = top.most AND time_bucket(INTERVAL 10 SECOND, bid.date_time) = top.start""",
     "q8": """
         SELECT DISTINCT person.id, person.name, time_bucket(INTERVAL 10 SECOND, person.date_time) AS start
         FROM person JOIN auction ON person.id = auction.seller
             AND time_bucket(INTERVAL 10 SECOND, person.date_time) = time_bucket(INTERVAL 10 SECOND, auction.date_time)
         """,
-    "q15": """
-        SELECT date_trunc('day', date_time) AS day, count(*) AS bids, count(DISTINCT bidder) AS bidders,
-            count(DISTINCT auction) AS auctions
+    "q9": """
+        SELECT auction.id, auction.item_name, auction.initial_bid, auction.reserve, auction.date_time, auction.expires,
+            auction.seller, auction.category, bid.bidder, bid.price, bid.date_time AS bid_time, bid.extra
+        FROM auction JOIN bid ON auction.id = bid.auction
+        WHERE bid.date_time BETWEEN auction.date_time AND auction.expires
+        QUALIFY row_number() OVER (PARTITION BY auction.id ORDER BY bid.price DESC, bid.date_time) = 1""",
+    "q10": """
+        SELECT auction, bidder, price, date_time, extra, strftime(date_time, '%Y-%m-%d') AS day,
+            strftime(date_time, '%H:%M') AS minute
+        FROM bid""",
+    "q11": """
+        SELECT bidder, count(*) AS bids, min(date_time) AS start, max(date_time) AS last
+        FROM (
+            SELECT bidder, date_time, sum(starts) OVER (PARTITION BY bidder ORDER BY date_time) AS session
+            FROM (
+                SELECT bidder, date_time, CASE WHEN date_time - lag(date_time) OVER (
+                    PARTITION BY bidder ORDER BY date_time) <= INTERVAL 10 SECOND THEN 0 ELSE 1 END AS starts
+                FROM bid))
+        GROUP BY bidder, session""",
+    "q12": """
+        SELECT bidder, count(*) AS bids, time_bucket(INTERVAL 10 SECOND, arrived) AS start
+        FROM bid GROUP BY bidder, start""",
+    "q13": """
+        SELECT bid.auction, bid.bidder, bid.price, bid.date_time, side_input.value
+        FROM bid JOIN side_input ON bid.auction % 10000 = side_input.key""",
+    "q14": """
+        SELECT auction, bidder, 0.908 * price AS price, date_time, extra,
+            CASE WHEN hour(date_time) BETWEEN 8 AND 18 THEN 'day'
+                WHEN hour(date_time) <= 6 OR hour(date_time) >= 20 THEN 'night' ELSE 'other' END AS time_of_day,
+            length(extra) - length(replace(extra, 'c', '')) AS count_of_c
+        FROM bid WHERE 0.908 * price > 1000000 AND 0.908 * price < 50000000""",
+    "q15": f"""
+        SELECT date_trunc('day', date_time) AS day, {_by_rank("*", "bids")}, {_by_rank("DISTINCT bidder", "bidders")},
+            {_by_rank("DISTINCT auction", "auctions")}
         FROM bid GROUP BY day""",
-    "q17": """
-        SELECT auction, date_trunc('day', date_time) AS day, count(*) AS bids, min(price) AS least, max(price) AS most,
-            avg(price) AS mean, sum(price) AS total
+    "q16": f"""
+        SELECT channel, date_trunc('day', date_time) AS day, max(strftime(date_time, '%H:%M')) AS minute,
+            {_by_rank("*", "bids")}, {_by_rank("DISTINCT bidder", "bidders")},
+            {_by_rank("DISTINCT auction", "auctions")}
+        FROM bid GROUP BY channel, day""",
+    "q17": f"""
+        SELECT auction, date_trunc('day', date_time) AS day, {_by_rank("*", "bids")}, min(price) AS least,
+            max(price) AS most, avg(price) AS mean, sum(price) AS total
         FROM bid GROUP BY auction, day""",
+    "q18": """
+        SELECT auction, bidder, price, channel, url, date_time, extra FROM bid
+        QUALIFY row_number() OVER (PARTITION BY bidder, auction ORDER BY date_time DESC) = 1""",
+    "q19": """
+        SELECT *, row_number() OVER (PARTITION BY auction ORDER BY price DESC, date_time) AS place FROM bid
+        QUALIFY place <= 10""",
     "q20": """
         SELECT bid.auction, bid.bidder, bid.price, bid.channel, bid.url, bid.date_time, auction.item_name,
             auction.initial_bid, auction.reserve, auction.expires, auction.seller, auction.category
         FROM bid JOIN auction ON bid.auction = auction.id WHERE auction.category = 10""",
+    "q21": """
+        SELECT auction, bidder, price, channel, CASE lower(channel)
+            WHEN 'apple' THEN '0' WHEN 'google' THEN '1' WHEN 'facebook' THEN '2' WHEN 'baidu' THEN '3'
+            ELSE regexp_extract(url, '(&|^)channel_id=([^&]*)', 2) END AS channel_id
+        FROM bid
+        WHERE regexp_extract(url, '(&|^)channel_id=([^&]*)', 2) <> ''
+            OR lower(channel) IN ('apple', 'google', 'facebook', 'baidu')""",
+    "q22": """
+        SELECT auction, bidder, price, channel, split_part(url, '/', 4) AS dir1, split_part(url, '/', 5) AS dir2,
+            split_part(url, '/', 6) AS dir3
+        FROM bid""",
 }
 
 
@@ -99,13 +183,29 @@ def schemas() -> dict[str, Any]:
                 "channel": pa.string(),
                 "url": pa.string(),
                 "date_time": at,
+                "extra": pa.string(),
+                "arrived": at,
             }
         ),
+        "side_input": pa.schema({"key": pa.int64(), "value": pa.string()}),
     }
 
 
-def epochs(events: int, size: int) -> Iterator[dict[str, Any]]:
-    """Yield the rows of each table, ``size`` events at a time."""
+def sources_of(sql: str) -> dict[str, Any]:
+    """Return the tables that a query reads."""
+    import juncture as jn
+
+    read = {name: schema for name, schema in schemas().items() if f" {name}" in sql}
+    return {name: jn.Source(schema, static=name == "side_input") for name, schema in read.items()}
+
+
+def changes_of(tables: dict[str, Any], sources: dict[str, Any]) -> dict[str, Any]:
+    """Return the rows of the sources that have some."""
+    return {name: tables[name] for name in sources if tables[name].num_rows}
+
+
+def epochs(events: int, size: int, events_a_second: int = EVENTS_A_SECOND) -> Iterator[dict[str, Any]]:
+    """Yield the rows of each table, ``size`` events at a time. The side input is in the first epoch."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -115,6 +215,7 @@ def epochs(events: int, size: int) -> Iterator[dict[str, Any]]:
     states = pa.array(["AZ", "CA", "ID", "OR", "WA", "WY"])
     cities = pa.array(["Phoenix", "Los Angeles", "Boise", "Portland", "Seattle", "Cheyenne"])
     channels = pa.array(["Google", "Facebook", "Baidu", "Apple"])
+    words = pa.array(["books", "maps", "music", "toys", "tools"])
 
     def of(values: Any, choices: Any) -> Any:
         return choices.take(pa.array(values % len(choices)))
@@ -125,7 +226,7 @@ def epochs(events: int, size: int) -> Iterator[dict[str, Any]]:
     for first in range(0, events, size):
         event = np.arange(first, min(events, first + size))
         cycle, place = event // EVENTS_OF_A_CYCLE, event % EVENTS_OF_A_CYCLE
-        at = FIRST_MICROSECONDS + event * (1_000_000 // EVENTS_A_SECOND)
+        at = FIRST_MICROSECONDS + event * (1_000_000 // events_a_second)
         last_person = cycle
         last_auction = 3 * cycle + np.clip(place - 1, 0, 2)
 
@@ -160,16 +261,21 @@ def epochs(events: int, size: int) -> Iterator[dict[str, Any]]:
             "auction": np.where(hot, hot_auction, cold_auction),
             "bidder": np.maximum(last_person[here] - random.integers(0, 1_000, len(here)), 0),
             "price": (10 ** (random.random(len(here)) * 6)).astype(np.int64) * 100,
-            "channel": of(random.integers(0, 4, len(here)), channels),
-            "url": text("https://www.nexmark.com/item.htm?query=", random.integers(0, 10_000, len(here))),
             "date_time": at[here],
+            "arrived": np.full(len(here), at[-1]),
         }
-        tables = {"person": person, "auction": auction, "bid": bid}
+        channel = random.integers(0, 2 * COLD_CHANNELS, len(here))
+        is_cold = pa.array(channel < COLD_CHANNELS)
+        bid["channel"] = pc.if_else(is_cold, text("channel-", channel), of(channel, channels))
+        folders = pc.binary_join_element_wise(*(of(channel // each, words) for each in (1, 5, 25)), "/")
+        url = pc.binary_join_element_wise("https://www.nexmark.com/", folders, "/item.htm?query=1", "")
+        bid["url"] = pc.if_else(is_cold, pc.binary_join_element_wise(url, text("&channel_id=", channel), ""), url)
+        bid["extra"] = text("accd", channel)
+        side = range(10_000 if first == 0 else 0)
+        side_input = {"key": list(side), "value": [str(each) for each in side]}
+        tables = {"person": person, "auction": auction, "bid": bid, "side_input": side_input}
         yield {
-            name: pa.table(
-                [pa.array(each).cast(field.type) for each, field in zip(table.values(), columns[name], strict=True)],
-                columns[name],
-            )
+            name: pa.table([pa.array(table[field.name]).cast(field.type) for field in columns[name]], columns[name])
             for name, table in tables.items()
         }
 
@@ -179,17 +285,18 @@ def measure(query: str, events: int, size: int, *, in_folder: bool) -> dict[str,
     import juncture as jn
 
     sql = QUERIES[query]
-    sources = {name: schema for name, schema in schemas().items() if f" {name}" in sql}
+    sources = sources_of(sql)
     warm = jn.view(None, sql, sources=sources)
     for tables in epochs(5 * size, size):
-        warm.apply(**{name: tables[name] for name in sources})
+        warm.apply(**changes_of(tables, sources))
     folder = Path(tempfile.mkdtemp())
     try:
         view = jn.view(folder / "state" if in_folder else None, sql, sources=sources)
         cpu, slowest, emitted = 0.0, 0.0, 0
         for tables in epochs(events, size):
+            changed = changes_of(tables, sources)
             start, wall = time.process_time(), time.perf_counter()
-            changes = view.apply(**{name: tables[name] for name in sources})
+            changes = view.apply(**changed)
             cpu += time.process_time() - start
             slowest = max(slowest, time.perf_counter() - wall)
             emitted += sum(batch.num_rows for batch in changes)
