@@ -56,11 +56,11 @@ class ChangeSetup:
 
 @dataclass(frozen=True)
 class SideRows:
-    """The stored rows of one side (rather too many), their bytes, and the number of deletes that found no row."""
+    """The stored rows of one side."""
 
-    rows: int
-    bytes: int
-    unmatched_deletes: int
+    rows: int  # number of distinct rows, or a few more
+    bytes: int  # memory of the rows
+    unmatched_deletes: int  # number of deletes that found no row
 
 
 class ChangeJoin(MaintainedQuery):

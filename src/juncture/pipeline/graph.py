@@ -107,7 +107,7 @@ def readers_of(file: File, names: Iterable[str]) -> Counter[str]:
 
 
 def chosen_sinks(file: File, only: Sequence[str], downstream_of: Sequence[str]) -> list[str]:
-    """Return the sinks to write: in ``only`` or reading from it, and depending on ``downstream_of``, unless empty."""
+    """Return the sinks in or reading from ``only`` that depend on ``downstream_of``. Empty arguments select all."""
     known = [*file.sinks, *file.steps, *file.sources]
     for argument, names in (("--only", only), ("--downstream-of", downstream_of)):
         for name in names:

@@ -27,7 +27,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Scale:
     """What the reported numbers of a side mean in its order."""
 
-    kind: str  # of type: integer, decimal, float, date or timestamp
+    kind: str  # type of the order: integer, decimal, float, date or timestamp
     zoned: bool  # whether a timestamp is an instant
     step: float  # one step in numbers or seconds; negative in a descending order
     delay: float  # how many steps a row may be behind

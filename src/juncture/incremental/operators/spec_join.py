@@ -25,7 +25,7 @@ from juncture.spec.schema import SIDES, Side
 
 
 class StoredJoinOperator(ViewOperator):
-    """A join of two inputs that stores their rows, in whose types ``join`` is. Rows of ``output`` are unfinished."""
+    """A join of two inputs that stores their rows, in their types. It returns rows before ``output`` finishes them."""
 
     def __init__(
         self,
