@@ -21,8 +21,7 @@ from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
 from juncture.spec.schema import Side
 from juncture.streams.bounds import Bounds
-from juncture.streams.frontier import Frontier
-from juncture.streams.limits import Limits
+from juncture.streams.frontier import Frontier, Limits
 from juncture.streams.state.keyed import KeyedStore, arrange
 
 

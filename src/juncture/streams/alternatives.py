@@ -20,7 +20,7 @@ from juncture.predicate.language import build, nodes
 from juncture.predicate.language.nodes import Node, children, sides, walk
 from juncture.predicate.language.types import arrow_type
 from juncture.spec.schema import Side
-from juncture.streams.limits import beyond_codes
+from juncture.streams.frontier import beyond_codes
 from juncture.streams.order import ORDERED_KINDS
 from juncture.streams.order_graph import OrderMarks, one_value
 

@@ -17,8 +17,7 @@ from juncture.predicate.language import build
 from juncture.predicate.language.nodes import FALSE, Column, Node, columns
 from juncture.spec.schema import Side, other_side
 from juncture.streams.alternatives import Alternatives, Branch, Filter, Watch
-from juncture.streams.frontier import Frontier
-from juncture.streams.limits import Limits, beyond_codes
+from juncture.streams.frontier import Frontier, Limits, beyond_codes
 from juncture.streams.order import SideOrder
 from juncture.streams.order_graph import OrderGraph, OrderMarks, moves_on, one_value
 

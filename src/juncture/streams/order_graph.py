@@ -18,8 +18,7 @@ from juncture.predicate.intervals.interval import Bound, Interval, interval
 from juncture.predicate.language import build
 from juncture.predicate.language.nodes import Column, Node, columns
 from juncture.predicate.language.types import TIME_STEPS, Type, as_vector, in_steps
-from juncture.streams.frontier import Frontier
-from juncture.streams.limits import beyond_codes
+from juncture.streams.frontier import Frontier, beyond_codes
 from juncture.streams.order import SideOrder
 
 _FARTHEST = 10**9

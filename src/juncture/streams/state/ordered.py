@@ -15,7 +15,7 @@ from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.row_order import sort_rows
 from juncture.matching.candidates import Keys, Table, in_blocks, lines_of
 from juncture.ordered.arithmetic import MIN_CODE
-from juncture.streams.limits import Limits
+from juncture.streams.frontier import Limits
 from juncture.streams.state.segment import Arranged, Segment
 
 COMPARED_MOST = 128

@@ -15,7 +15,7 @@ from juncture.columnar.arrays import joined_batches, rows_at
 from juncture.kernels import symmetric as kernels
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.matching.candidates import Keys, Table, lines_of
-from juncture.streams.limits import Limits
+from juncture.streams.frontier import Limits
 from juncture.streams.operator import StateBatch
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.kernels.array_types import Codes, Mask
-from juncture.streams.limits import Limits
+from juncture.streams.frontier import Limits
 from juncture.streams.operator import StateBatch
 from juncture.streams.state.segment import Arranged, Arrangement, SomeSegment, merged
 
