@@ -28,7 +28,7 @@ def test_importing_loads_no_engine():
         "import juncture; juncture.Asof(on='ts', tolerance='5m').to_dict()",
         "from juncture import testing",
         "import juncture.errors",
-        "import juncture.inputs",
+        "import juncture.inputs.tables, juncture.inputs.files",
     ],
 )
 def test_specs_need_no_engine(statements):

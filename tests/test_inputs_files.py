@@ -15,7 +15,7 @@ import pytest
 
 import juncture as jn
 from juncture.errors import DataError, PlanError, SpecError
-from juncture.inputs import open_files
+from juncture.inputs.file_tables import open_files
 
 ROWS = pa.table({"ts": [1, 5, 9], "k": ["a", "b", "a"], "v": [1.5, None, 3.0]})
 RIGHT = pa.table({"ts": [0, 4, 8], "k": ["a", "a", "a"], "bid": [1.0, 2.0, 3.0]})

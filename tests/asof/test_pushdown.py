@@ -11,7 +11,7 @@ import pytest
 
 import juncture as jn
 from juncture import testing as reference
-from juncture.inputs import Files
+from juncture.inputs.files import Files
 from juncture.runtime.scan import extent_of
 from juncture.spark.input.sides import FileSide, FrameSide, reachable
 from support.engines import to_spark

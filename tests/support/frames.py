@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.inputs import read_table
+from juncture.inputs.tables import read_table
 
 __all__ = ["FRAMES", "framed", "seen"]
 

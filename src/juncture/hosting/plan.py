@@ -12,7 +12,7 @@ from juncture.hosting.native import plan_of_streams
 from juncture.hosting.table import plan_changes_with_table, plan_table_with_changes, plan_with_table
 from juncture.hosting.watermarks import orders_or_watermarks
 from juncture.incremental.changes.change_batch import ChangeFormat
-from juncture.inputs import is_stream
+from juncture.inputs.kinds import is_stream
 from juncture.planner.plan import Plan
 from juncture.spec.schema import Side
 from juncture.streams.order import Order

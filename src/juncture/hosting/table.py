@@ -20,7 +20,7 @@ from juncture.hosting.change_frames import ChangeSide, formatted
 from juncture.hosting.endless_plan import UNENDING, without_end
 from juncture.incremental.changes.change_batch import WEIGHT, ChangeFormat, read_changes, written_schema
 from juncture.incremental.state.records import weighted
-from juncture.inputs import is_stream, kind_of
+from juncture.inputs.kinds import is_stream, kind_of
 from juncture.planner.plan import Plan
 from juncture.planner.statistics import Stats
 from juncture.runtime.context import JoinContext

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Never
 
 from juncture.errors import PlanError
-from juncture.inputs import choose_engine, is_stream
+from juncture.inputs.kinds import choose_engine, is_stream
 from juncture.joins.execution import refuse_unknown
 from juncture.joins.planning import check_limits
 from juncture.planner.many import ManyPlan

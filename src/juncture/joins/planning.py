@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 import pyarrow as pa
 
 from juncture.errors import PlanError, SpecError, wrong_type
-from juncture.inputs import choose_engine, is_spark_frame, is_stream
+from juncture.inputs.kinds import choose_engine, is_spark_frame, is_stream
 from juncture.joins.execution import Execution, check_execution
 from juncture.planner.choose import ALGORITHMS, check_algorithm
 from juncture.planner.decision import Engine

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Never
 
 from juncture.errors import SpecError
-from juncture.inputs import choose_engine
+from juncture.inputs.kinds import choose_engine
 from juncture.joins.execution import refuse_unknown
 from juncture.joins.planning import check_limits
 from juncture.ordered.domain import Distance

@@ -17,8 +17,11 @@ from juncture.columnar.key_encoding import form_of
 from juncture.columnar.key_table import counts_steps
 from juncture.columnar.types import is_fixed
 from juncture.errors import PlanError
-from juncture.inputs import Files, InputTable, kind_of, open_files, read_table
+from juncture.inputs.file_tables import open_files
+from juncture.inputs.files import Files
 from juncture.inputs.frames import numbered
+from juncture.inputs.kinds import kind_of
+from juncture.inputs.tables import InputTable, read_table
 from juncture.kernels.merge import DISORDER, order_of_values
 from juncture.local.computed import with_computed
 from juncture.local.inequality.selectivity import reach_columns

@@ -23,7 +23,7 @@ from juncture.files.formats import FORMATS, Format, files_of, paths_of
 from juncture.files.text.options import TextOptions
 from juncture.files.text.read import TextFiles
 from juncture.files.text.write import write_rows
-from juncture.inputs import Files
+from juncture.inputs.files import Files
 from juncture.joins.many import plan_many
 from juncture.joins.spines import grid, interpolate
 from juncture.local.plan import plan

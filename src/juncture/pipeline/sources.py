@@ -13,7 +13,7 @@ from juncture.files.formats import WILDCARDS, files_of, format_of, paths_of
 from juncture.files.text.options import TextOptions, column_type
 from juncture.files.text.read import TextFiles
 from juncture.files.text.types import as_text
-from juncture.inputs import Files
+from juncture.inputs.files import Files
 from juncture.pipeline.model import SPARK_ONLY_FORMATS, SourceSection
 from juncture.planner.decision import Engine
 from juncture.runtime.sources import ParquetSource

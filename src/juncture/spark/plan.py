@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from juncture.columnar.types import is_null_type
 from juncture.errors import PlanError, spark_errors
-from juncture.inputs import is_spark_frame, kind_of
+from juncture.inputs.kinds import is_spark_frame, kind_of
 from juncture.planner.plan import Plan
 from juncture.planner.report import Measured
 from juncture.planner.statistics import Resources, Stats

@@ -31,7 +31,7 @@ import pyarrow as pa
 
 import juncture as jn
 from juncture import testing as reference
-from juncture.inputs import read_table
+from juncture.inputs.tables import read_table
 from juncture.testing.rows import values
 
 nan, inf = float("nan"), float("inf")

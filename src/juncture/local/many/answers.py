@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from juncture.columnar.schemas import LEFT_OUT
 from juncture.errors import JunctureError
-from juncture.inputs import InputTable
 from juncture.inputs.frames import Frame, Joined
+from juncture.inputs.tables import InputTable
 from juncture.kernels.array_types import Ints, Mask
 from juncture.local.kinds import RUNNERS, fitting
 from juncture.local.many.aggregates import aggregated

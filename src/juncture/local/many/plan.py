@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from juncture.inputs import InputTable
+from juncture.inputs.tables import InputTable
 from juncture.local.computed import with_computed
 from juncture.local.kinds import planning_input
 from juncture.local.many.answers import Answer, about, answer, together

@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from juncture.inputs import Files, InputTable, kind_of, open_files, read_table
+from juncture.inputs.file_tables import open_files
+from juncture.inputs.files import Files
 from juncture.inputs.frames import Joined
+from juncture.inputs.kinds import kind_of
+from juncture.inputs.tables import InputTable, read_table
 from juncture.kernels.array_types import Ints
 from juncture.local.many.grid import grid_rows, values_between
 from juncture.local.many.plan import plan

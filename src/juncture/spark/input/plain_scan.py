@@ -16,7 +16,8 @@ from urllib.parse import unquote, urlsplit
 from pyarrow.fs import LocalFileSystem
 
 from juncture.errors import JunctureError
-from juncture.inputs import Files, is_stream, kind_of
+from juncture.inputs.files import Files
+from juncture.inputs.kinds import is_stream, kind_of
 from juncture.runtime.paths import check_folders
 from juncture.spark.input.sides import FileSide, FrameSide, SparkSide
 from juncture.spark.session.session import setting

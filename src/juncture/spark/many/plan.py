@@ -12,7 +12,7 @@ from pyspark.sql import types as st
 
 from juncture.columnar.types import is_null_type
 from juncture.errors import PlanError, SchemaError, spark_errors
-from juncture.inputs import kind_of
+from juncture.inputs.kinds import kind_of
 from juncture.local.many.answers import about
 from juncture.planner.decision import Decision, Estimate
 from juncture.planner.many import ManyPlan, TablePlan

@@ -10,7 +10,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql import types as st
 
-from juncture.inputs import Files, kind_of
+from juncture.inputs.files import Files
+from juncture.inputs.kinds import kind_of
 from juncture.planner.statistics import Resources
 from juncture.spark.exchange import finish, task_output
 from juncture.spark.input.sides import FileSide, FrameSide, SparkSide, in_jvm
