@@ -379,7 +379,6 @@ class _Column:
 
 
 def _paired(first: Codes, second: Codes) -> Ints:
-    """Return pairs of codes as integers."""
     return (first.astype(np.int64) << 32) | second
 
 

@@ -123,7 +123,6 @@ class _Execution:
             return explain_row(join, left, right, row, algorithm, context)
 
     def _in_input_type(self, batches: Iterable[pa.RecordBatch]) -> Any:
-        """Return rows as a table such as the left one is."""
         return self.ready.left.input_table.restore(self.ready.answer.table(batches))
 
     def _context(self, report: Report | None) -> AbstractContextManager[JoinContext]:

@@ -126,7 +126,6 @@ def counts_of(reasons: Reasons) -> dict[str, int]:
 
 
 def _named(reasons: Reasons) -> pa.Array:
-    """Return the names of reasons; null for rows with a match."""
     return pa.array([*REASONS, None]).take(pa.array(np.where(reasons < 0, len(REASONS), reasons)))
 
 

@@ -121,7 +121,6 @@ class SqlDomain:
         return F.try_add(word, steps)
 
     def _step(self, steps: int) -> Column:
-        """Return a step as a column to add."""
         return F.lit(steps).cast("long")
 
     def _steps(self, distance: Column, _data_type: pa.DataType, /, *, upper: bool) -> tuple[Column, Column, Column]:  # noqa: ARG002
@@ -347,7 +346,6 @@ def _split(value: Column) -> list[Column]:
 
 
 def _words(high: Column, low: Column, fraction: Column) -> list[Column]:
-    """Return three words in common types."""
     return [high.cast("long"), low.cast("decimal(23,0)"), fraction.cast("decimal(38,37)")]
 
 
@@ -442,7 +440,6 @@ def micros(interval: Column) -> Column:
 
 
 def _whole_micros(interval: Column) -> Column:
-    """Return an interval's microseconds as an integer."""
     return micros(interval).cast("long")
 
 

@@ -73,7 +73,6 @@ class Times(Domain):
         return [None if value is None else value * ratio for value in array.cast(pa.int64()).to_pylist()]
 
     def _steps_in(self, data_type: pa.DataType) -> Fraction:
-        """Return the number of steps in a unit of a type of durations."""
         return Fraction(1_000 ** (3 - TIME_UNITS.index(data_type.unit)), self.step_ns)
 
 

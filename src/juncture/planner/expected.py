@@ -281,7 +281,6 @@ def _copies(planning: PlanningInput, algorithm: Algorithm) -> tuple[float, float
 
 
 def _part(total: float | None, share: float, where: str) -> Estimate:
-    """Return what a part takes that one task gets."""
     return _estimate(None if total is None else total * share, f"{share:.1%} of all rows, {where}")
 
 

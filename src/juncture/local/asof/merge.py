@@ -204,7 +204,6 @@ def _keys_of(right: RightRows, rows: Rows | Ints, context: JoinContext) -> IntTa
 
 
 def _positions_of(rows: Ascending) -> Ints:
-    """Return room for a position of each row."""
     return pooled_array(len(rows.on), np.int64)
 
 

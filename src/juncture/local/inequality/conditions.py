@@ -205,10 +205,7 @@ def check_intervals(interval: OwnInterval, source: Source, side: Side, context: 
 
 
 def points_of(interval: OwnInterval, batch: pa.RecordBatch, side: Side, first_row: int | None = None) -> Mask | None:
-    """Return a mask of the rows whose intervals contain a point; None for all.
-
-    Raises DataError if an interval starts after it ends. `first_row` is None if rows have no numbers.
-    """
+    """Return a mask of the rows whose intervals contain a point, None for all; raise DataError for a reversed one."""
     first, *others = interval.names
     last = others[0] if others else first
     before, after, present = interval.domain.compared(batch.column(first), batch.column(last))

@@ -187,7 +187,6 @@ def happened(plan: Decision, run: Measured) -> Iterator[tuple[str, str]]:
 
 
 def _before(expected: object, form: str = "{}") -> str:
-    """Say what was expected, if anything was."""
     return "no estimate" if expected is None else f"expected {form.format(expected)}"
 
 

@@ -194,7 +194,6 @@ class _Salted:
         return rows.withColumn(name, F.explode(every))
 
     def _divided(self, side: Side) -> list[HotKey]:
-        """Return the keys whose rows of a side are split."""
         return [key for key in self._hot if key.divided == side]
 
     def _same_salt(self) -> Column:

@@ -405,7 +405,6 @@ class _BinJoin:
         return self._pairs.condition(F.col("llevel") == F.col("rlevel"), F.col("lbin") == F.col("rbin"))
 
     def _bin(self, code: str, level: Column) -> Column:
-        """Return the number of a code's bin on a level."""
         return _number(F.col(code), level, self._bins)
 
     def _replicated(self, rows: DataFrame, side: str, levels: tuple[int, ...], *, lowest: Column) -> DataFrame:
