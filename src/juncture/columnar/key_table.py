@@ -24,9 +24,6 @@ from juncture.kernels import keys as kernels
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.hash_table import EMPTY, Table, empty_table, most_keys
 
-EMPTY = EMPTY
-"""The code of a row whose key is null or unknown."""
-
 Item = TypeVar("Item", bound=np.generic)
 
 _NOTHING = np.zeros(0, np.uint8)
