@@ -80,48 +80,37 @@ def nearest_positions(
     whether equal values do not match. ``latest`` is scratch: a spare place, and then one for each key code, filled with
     `NOWHERE`. Out: a position for each left row, `NOWHERE` where there is none, and anything for the key `EMPTY`.
 
-    Linear in the right rows up to the last that the range can match, and in the left rows: 2 ns for each. Memory is
-    read in order, and no branch depends on how the sides interleave.
+    Linear in the right rows up to the last that the range can match, and in the left rows: 1.5 ns for each. The first
+    pass is that of `nearest_without_keys`. The second one passes the right rows again, two for each left row without a
+    branch, since mostly few rows lie between two left rows.
     """
-    if first >= end:
+    count, place = len(right_on), 0
+    if count == 0:
+        positions[first:end] = NOWHERE
         return
-    single = len(latest) == 2
-    one, count = np.uint64(1), np.uint64(len(right_on))
-    row, stop = np.uint64(first), np.uint64(end)
-    if not forward:
-        # Rows before the first left row matter only by the latest of each key.
-        position = advance(right_on, np.int64(0), len(right_on), on[row], not strict)
-        for passed in range(_latest_before(right_keys, position) if single else 0, position):
-            latest[right_keys[passed] + 1] = passed
-        place = np.uint64(position)
-        while row < stop and place < count:
-            value, other = on[row], right_on[place]
-            passes = np.uint64(other < value) | (np.uint64(other == value) & np.uint64(not strict))
-            # A row that is not passed yet is written to the spare place, so that no branch has to be predicted.
-            latest[np.uint64(right_keys[place] + 1) * passes] = place
-            positions[row] = latest[np.uint64(keys[row] + 1)]
-            place += passes
-            row += one - passes
-        while row < stop:
-            positions[row] = latest[np.uint64(keys[row] + 1)]
-            row += one
-        return
-    position = advance(right_on, np.int64(0), len(right_on), on[stop - one], strict)
-    for passed in range(_latest_after(right_keys, position) if single else len(right_on) - 1, position - 1, -1):
-        latest[right_keys[passed] + 1] = passed
-    # Both sides are walked backward, and the places counted from one.
-    place, row = np.uint64(position), stop
-    stop = np.uint64(first)
-    while row > stop and place > np.uint64(0):
-        value, other = on[row - one], right_on[place - one]
-        passes = np.uint64(other > value) | (np.uint64(other == value) & np.uint64(not strict))
-        latest[np.uint64(right_keys[place - one] + 1) * passes] = place - one
-        positions[row - one] = latest[np.uint64(keys[row - one] + 1)]
-        place -= passes
-        row -= one - passes
-    while row > stop:
-        positions[row - one] = latest[np.uint64(keys[row - one] + 1)]
-        row -= one
+    _walk_in_blocks(on, first, end, right_on, forward, strict, positions, positions[:0])
+    for i in range(end - first):
+        row = np.uint64(end - 1 - i if forward else first + i)
+        position = positions[row]
+        # Right rows are counted in the order in which they are passed.
+        reach = position + 1
+        if forward:
+            reach = np.int64(0) if position == NOWHERE else count - position
+        _pass(right_keys, place, reach, forward, latest)
+        _pass(right_keys, place + 1, reach, forward, latest)
+        for passed in range(place + 2, reach):
+            _pass(right_keys, passed, reach, forward, latest)
+        place = reach
+        positions[row] = latest[np.uint64(keys[row] + 1)]
+
+
+@inlined
+def _pass(right_keys: Any, place: Any, reach: Any, forward: Any, latest: Any) -> None:
+    """Note a right row as the latest of its key, unless it is not passed yet: then the spare place gets any row."""
+    passes = np.int64(place < reach)
+    position = place * passes
+    position = len(right_keys) - 1 - position if forward else position
+    latest[np.uint64((np.int64(right_keys[np.uint64(position)]) + 1) * passes)] = position
 
 
 @compiled
@@ -137,15 +126,22 @@ def nearest_without_keys(
     rows each take turns, since each step of a walk waits for the one before: 1 ns for each left row, or for every few
     right rows. Ties take half as much, since a block is in a cache.
     """
-    place, start = np.int64(0), first
-    found: Any = np.uint64(0)
+    return int(_walk_in_blocks(on, first, end, right_on, forward, strict, positions, candidates))
+
+
+@inlined
+def _walk_in_blocks(
+    on: Any, first: Any, end: Any, right_on: Any, forward: Any, strict: Any, positions: Any, candidates: Any
+) -> Any:
+    """Find the nearest positions without keys, and list candidates if there is room for them."""
+    place, found, start = np.int64(0), np.uint64(0), first
     while start < end:
         stop = min(start + _BLOCK_ROWS, end)
         place = _walk(on, start, stop, right_on, place, forward == strict, forward, positions)
         if len(candidates) > 0:
             found = _list_candidates(positions, start, stop, right_on, forward, candidates, found)
         start = stop
-    return int(found)
+    return found
 
 
 @inlined
@@ -223,24 +219,6 @@ def _walk_on(
             place += _ONE
         positions[row] = NOWHERE if forward and place == count else np.int64(place) - np.int64(not forward)
         row += _ONE
-
-
-@inlined
-def _latest_before(keys: Any, position: Any) -> Any:
-    """Return the last position before one whose row has a key; 0 if none has."""
-    while position > 0:
-        position -= 1
-        if keys[position] != EMPTY:
-            return position
-    return np.int64(0)
-
-
-@inlined
-def _latest_after(keys: Any, position: Any) -> Any:
-    """Return the first position from one on whose row has a key; the last one if none has."""
-    while position < len(keys) - 1 and keys[position] == EMPTY:
-        position += 1
-    return min(position, len(keys) - 1)
 
 
 @compiled
