@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import innermost
+from juncture.columnar.arrays import array_of, innermost
 from juncture.errors import DataError, SchemaError
 from juncture.inputs.frames import Joined, without_runs
 from juncture.kernels.array_types import Ints
@@ -90,8 +90,11 @@ def _rows_of(frame: pl.DataFrame, rows: Ints) -> pl.DataFrame:
     """Select rows of a frame by number, null where it is negative."""
     if len(rows) == frame.height and bool((rows == np.arange(len(rows))).all()):
         return frame
-    numbers = pl.Series(pa.array(rows, mask=rows < 0))
-    return frame.select(pl.all().gather(numbers))
+    if not len(rows):
+        return frame.head(0)
+    # With numbers in the type of its own, Polars neither plans a query nor looks for negative ones.
+    item, data_type = (np.uint32, pa.uint32()) if frame.height < 2**32 else (np.uint64, pa.uint64())
+    return frame[pl.Series(array_of(rows.astype(item), data_type, rows >= 0))]
 
 
 def _filled(values: pl.Series, rows: Ints, filling: pl.Series) -> pl.Series:

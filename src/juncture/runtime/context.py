@@ -24,7 +24,7 @@ class JoinContext:
 
     def alone(self) -> JoinContext:
         """Return the context with one thread, for a task that runs in parallel with others."""
-        return replace(self, threads=Threads(1))
+        return self if self.threads.count == 1 else replace(self, threads=Threads(1))
 
     def quiet(self) -> JoinContext:
         """Return the same context without the progress callback."""

@@ -44,7 +44,7 @@ class MemoryBudget:
 
     def reserve(self, name: str, share: float) -> MemoryBudget:
         """Reserve a share of the whole under a name, in place of the last one, for work that may divide it further."""
-        taken = sum(other for part_name, other in self._shares.items() if part_name != name) + share
+        taken = sum(self._shares.values()) - self._shares.get(name, 0.0) + share
         assert taken <= 1 + _ROUNDING, f"{name} requests more than is left: {self._shares}"
         self._shares[name] = share
         return MemoryBudget(max(1, int(self.total_bytes * share)))

@@ -120,7 +120,9 @@ def _sort_packed(keys: Rows, on: Ints, rows: Rows, key_count: int, extent: _Exte
         kernels.unpack(codes[slice(*part)], least, bits, sorted_on[slice(*part)])
 
     context.threads.run(unpack, parts)
-    return Slots(sorted_on, rows, np.concatenate([[0], starts, [len(rows)]]).astype(np.int64))
+    edges = np.zeros(key_count + 1, np.int64)
+    edges[1:-1], edges[-1] = starts, len(rows)
+    return Slots(sorted_on, rows, edges)
 
 
 def order_of(keys: Sequence[Ints], context: JoinContext) -> Rows:

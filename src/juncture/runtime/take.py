@@ -161,17 +161,18 @@ def _taken(array: pa.Array, pointers: Ints, context: JoinContext) -> pa.ChunkedA
 
 def fixed_rows(array: pa.Array, rows: Ints | Positions, threads: Threads | None = None) -> pa.Array:
     """Return rows of an array of fixed width, null where negative. Without threads, this one is one of many."""
-    item = _item_of(array.type)
+    data_type = array.type
+    item = _item_of(data_type)
     values = raw_values(array, item)
     # Arrow's own allocator reuses pages, which the system would have to clear, but keeps some for each thread.
     pool = memory_pool() if threads is None else pa.default_memory_pool()
-    buffer = pa.allocate_buffer(len(rows) * array.type.bit_width // 8, memory_pool=pool)
-    target = np.frombuffer(buffer, item).reshape((len(rows), *values.shape[1:]))
-    parts = [(0, len(rows))] if threads is None else slices(len(rows), threads.count, least=_SLICE_LEAST)
-    if len(parts) == 1:
+    buffer = pa.allocate_buffer(len(rows) * data_type.bit_width // 8, memory_pool=pool)
+    target = np.frombuffer(buffer, item)
+    target = target if values.ndim == 1 else target.reshape(len(rows), values.shape[1])
+    if threads is None or len(rows) < 2 * _SLICE_LEAST:
         missing = _copy_rows(values, rows, target)
     else:
-        assert threads is not None
+        parts = slices(len(rows), threads.count, least=_SLICE_LEAST)
         missing = sum(threads.map(lambda part: _copy_rows(values, rows[slice(*part)], target[slice(*part)]), parts))
     valid = rows >= 0 if missing else None
     present = validity(array)
@@ -179,7 +180,7 @@ def fixed_rows(array: pa.Array, rows: Ints | Positions, threads: Threads | None 
         there = present[np.maximum(rows, 0)] if len(present) else np.zeros(len(rows), np.bool_)
         valid = there if valid is None else there & valid
     bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
-    return pa.Array.from_buffers(array.type, len(rows), [bits, buffer])
+    return pa.Array.from_buffers(data_type, len(rows), [bits, buffer])
 
 
 def _copy_rows(values: npt.NDArray[Any], rows: Ints | Positions, target: npt.NDArray[Any]) -> int:

@@ -170,7 +170,7 @@ def _decide_matches(
     heads, starts, rows = (np.empty(len(candidates) + 1, np.int64) for _ in range(3))
     count = ties.list_tied_matches(candidates, positions, other.on, direction.forward, heads, starts, rows)
     starts = starts[: count + 1]
-    tied = np.repeat(heads[:count] - starts[:-1], np.diff(starts)) + np.arange(starts[-1])
+    tied = np.repeat(heads[:count] - starts[:-1], starts[1:] - starts[:-1]) + np.arange(starts[-1])
     keys = _keys_of(right, numbers[tied] if len(numbers) else tied, context)
     ties.decide_matches(starts, heads, keys, right.first, rows[:count], positions)
 

@@ -259,7 +259,7 @@ class Search:
         parts = list(range(len(self._right.part_rows)))
         if not self._seeks_nearest and self._coder is join.domain:
             parts = useful_parts(join, on, np.asarray(limits, np.uint64), self._right)
-        possible = bool(code_columns(self._right.schema, join.tie_columns)[0])
+        possible = not self._merges and bool(code_columns(self._right.schema, join.tie_columns)[0])
         return RightRows(
             source=self._right,
             on=join.right_on,

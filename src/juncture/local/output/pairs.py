@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -47,7 +47,7 @@ def levels_of(length: int) -> tuple[list[int], Ints]:
     sizes = [_padded(length)]
     while sizes[-1] > WINDOW:
         sizes.append(_padded(sizes[-1] // WINDOW))
-    return sizes, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return sizes, np.array([0, *accumulate(sizes)], np.int64)
 
 
 def _padded(length: int) -> int:

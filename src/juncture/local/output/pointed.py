@@ -26,11 +26,14 @@ _KEPT = 3
 
 def output_row_bytes(join: ResolvedAsof, left: Source, right: Source) -> int:
     """Return about what a left row and its matches take while they become a table."""
-    pair_bytes = _MATCH_BYTES + _PLACE_BYTES
-    for column in join.output:
-        source = left if column.side == "left" else right
-        times = 1 if column.side == "left" or is_fixed(source.schema.field(column.source).type) else _KEPT
-        pair_bytes += times * source.plain_bytes_of([column.source]) // max(source.num_rows, 1)
+    lefts = [column.source for column in join.output if column.side == "left"]
+    rights = [column.source for column in join.output if column.side == "right"]
+    others = [name for name in rights if not is_fixed(right.schema.field(name).type)]
+    left_bytes, right_bytes = left.plain_bytes_of(lefts), right.plain_bytes_of(rights)
+    right_bytes += (_KEPT - 1) * right.plain_bytes_of(others) if others else 0
+    pair_bytes = (
+        _MATCH_BYTES + _PLACE_BYTES + left_bytes // max(left.num_rows, 1) + right_bytes // max(right.num_rows, 1)
+    )
     return pair_bytes * (1 if join.spec.how in ("semi", "anti") else join.spec.matches)
 
 
