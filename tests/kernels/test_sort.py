@@ -1,5 +1,7 @@
 """Radix passes against NumPy's stable sort; runs of equal values against a loop."""
 
+import itertools
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +27,28 @@ def test_passes_over_two_slices_sort_stably(codes, cut):
         codes, rows = moved, moved_rows
     assert rows.tolist() == np.argsort(given_codes, kind="stable").tolist()
     assert codes.tolist() == sorted(given_codes.tolist())
+
+
+@given(partitions=st.lists(words, max_size=4), first_bit=st.integers(0, 9), digits=st.integers(1, 7))
+def test_partitions_are_sorted_stably_by_some_bits(partitions, first_bit, digits):
+    codes = np.array([code for partition in partitions for code in partition], np.uint64)
+    starts = np.cumsum([0, *map(len, partitions)]).astype(np.int64)
+    rows, out_codes, out_rows = (
+        np.arange(len(codes), dtype=np.int32),
+        np.zeros_like(codes),
+        np.zeros(len(codes), np.int32),
+    )
+    end_bit = first_bit + 8 * digits - 3
+    # The bits above are those of the partition.
+    codes &= np.uint64(2**end_bit - 1)
+    given_codes, last = codes.copy(), len(partitions)
+    sort.sort_partitions(codes, rows, starts, 0, last, first_bit, end_bit, out_codes, out_rows)
+    order = [
+        start + np.argsort(given_codes[start:end] >> np.uint64(first_bit), kind="stable")
+        for start, end in itertools.pairwise(starts.tolist())
+    ]
+    assert out_rows.tolist() == [row for rows in order for row in rows.tolist()]
+    assert out_codes.tolist() == given_codes[out_rows].tolist()
 
 
 @given(codes=words)

@@ -1,8 +1,8 @@
-"""Stable radix sort of codes with their rows, one digit of eight bits at a time.
+"""Stable radix sort of codes with their rows, by digits of eight bits.
 
-Each pass counts the digits, then moves every item to its position. Both steps work on slices of the input, so threads
-share one sort whatever the values; the caller adds up the counts between the steps. Least significant digit first
-(Knuth, The Art of Computer Programming 3, 5.2.5); the caller skips digits in which all codes agree.
+Items are counted by their first digit, then moved to its partition. Both steps work on slices of the input, so threads
+share one sort whatever the values; the caller adds up the counts between the steps. Each partition is then sorted by
+the other digits, the last one first (Knuth, The Art of Computer Programming 3, 5.2.5), where it fits the caches.
 
 Rows of keys 1, 0 with values 5, 7 have the two-bit offsets 0, 2 from the least value, and the codes 4, 2. Their order
 is [1, 0].
@@ -10,13 +10,16 @@ is [1, 0].
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from juncture.kernels.array_types import Codes, CodesOut, Ints, IntsOut, Words, WordsOut
-from juncture.kernels.compiled import compiled
+from juncture.kernels.compiled import compiled, inlined
 
 RADIX = 256
 """Number of values of a digit. `move_by_digit` writes to one place per value, and the caches can handle this many."""
+_DIGITS = 8
 
 
 @compiled
@@ -64,6 +67,66 @@ def move_by_digit(
         offsets[digit] = place + 1
         out_codes[place] = codes[i]
         out_rows[place] = rows[i]
+
+
+@inlined
+def _move(
+    codes: Any, rows: Any, low: Any, high: Any, shift: Any, counts: Any, out_codes: WordsOut, out_rows: CodesOut
+) -> None:
+    """Move the items of a partition by the digit whose values are counted, stably."""
+    place = low
+    for digit in range(RADIX):
+        count = counts[digit]
+        counts[digit] = place
+        place += count
+    for i in range(low, high):
+        value = np.int64((codes[i] >> shift) & np.uint64(RADIX - 1))
+        place = counts[value]
+        counts[value] = place + 1
+        out_codes[place] = codes[i]
+        out_rows[place] = rows[i]
+
+
+@compiled
+def sort_partitions(
+    codes: WordsOut,
+    rows: CodesOut,
+    starts: Ints,
+    first: int,
+    end: int,
+    first_bit: int,
+    end_bit: int,
+    out_codes: WordsOut,
+    out_rows: CodesOut,
+) -> None:
+    """Sort the items of each of the partitions ``[first, end)`` stably by their bits ``[first_bit, end_bit)``.
+
+    Partition ``p`` has the items ``[starts[p], starts[p + 1])``. Out: the sorted items in ``out_codes`` and
+    ``out_rows``; the input is overwritten. About 2 ns per item and digit if a partition fits the second-level cache.
+    """
+    digits = (end_bit - first_bit + 7) // 8
+    counts = np.empty((_DIGITS, RADIX), np.int64)
+    for partition in range(first, end):
+        low, high = starts[partition], starts[partition + 1]
+        counts[:digits] = 0
+        for i in range(low, high):
+            rest = codes[i] >> np.uint64(first_bit)
+            for digit in range(digits):
+                counts[digit, np.int64(rest & np.uint64(RADIX - 1))] += 1
+                rest >>= np.uint64(8)
+        is_moved = False
+        for digit in range(digits):
+            shift = np.uint64(first_bit + 8 * digit)
+            if low == high or counts[digit, np.int64((codes[low] >> shift) & np.uint64(RADIX - 1))] == high - low:
+                continue
+            if is_moved:
+                _move(out_codes, out_rows, low, high, shift, counts[digit], codes, rows)
+            else:
+                _move(codes, rows, low, high, shift, counts[digit], out_codes, out_rows)
+            is_moved = not is_moved
+        if not is_moved:
+            out_codes[low:high] = codes[low:high]
+            out_rows[low:high] = rows[low:high]
 
 
 @compiled

@@ -17,7 +17,7 @@ from juncture.kernels.hash_table import EMPTY
 from juncture.local.keys import Keys, left_keys_of
 from juncture.ordered.domain import Coder, RankCoder
 from juncture.runtime.context import JoinContext
-from juncture.runtime.sort import Slots, order_of, sort_slots
+from juncture.runtime.sort import Slots, order_of, rows_with_key, sort_slots
 from juncture.runtime.sources import Source, TableSource
 from juncture.spec.asof import ResolvedAsof
 
@@ -208,9 +208,7 @@ def read_left(
 def sorted_left(left: LeftCodes, context: JoinContext) -> Left:
     """Return left rows in the order of key, ``on``, and the time up to which they see right rows; 48 bytes a row."""
     codes = left.codes.with_keys()
-    has_key = codes.keys != EMPTY
-    # Mostly all rows have a key, and then none has to be looked for.
-    rows = np.arange(len(has_key), dtype=np.int32) if has_key.all() else np.flatnonzero(has_key).astype(np.int32)
+    rows = rows_with_key(codes.keys)
     if len(codes.times):
         rows = rows[order_of([codes.times[rows]], context)]
     slots = sort_slots(codes.keys, codes.on, rows, max(left.keys.count, 1), context)

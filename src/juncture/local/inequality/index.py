@@ -17,7 +17,7 @@ from juncture.local.output.pairs import BuildSide, Check, MatchSpans, MaxTree
 from juncture.local.output.payload import Holder, read_all
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
 from juncture.runtime.context import JoinContext
-from juncture.runtime.sort import ROWS_MOST, Slots, sort_slots
+from juncture.runtime.sort import ROWS_MOST, Slots, rows_with_key, sort_slots
 from juncture.runtime.sources import Source
 
 _ROWS_PER_BUCKET = 4
@@ -108,15 +108,13 @@ def read_sorted_index(
     has_tree: bool = False,
     order_ties: Callable[[Slots], None] | None = None,
     holder: Holder | None = None,
-    are_known: bool = False,
 ) -> SortedIndex:
     """Read, code and sort the right side.
 
     `code` returns what the join compares of a batch, given the number of its first row, and is called by several
     threads at once; it reads `columns`, and those in `coded` may be dictionary-encoded. `keys` is empty, and its first
-    side is the right one; with `are_known` it has all keys that matter, and rows of others are excluded. `order_ties`
-    sorts the rows of equal key and value. `holder` receives its columns on the way, so that they need not be read
-    again.
+    side is the right one. `order_ties` sorts the rows of equal key and value. `holder` receives its columns on the way,
+    so that they need not be read again.
 
     The result has 12 bytes a row, and 9 more with second values; sorting takes 36 more.
     """
@@ -132,7 +130,7 @@ def read_sorted_index(
 
     def take(batch: pa.RecordBatch, rows: slice) -> None:
         build = code(batch, rows.start)
-        (keys.find if are_known else keys.add)(build.keys, codes[rows])
+        keys.add(build.keys, codes[rows])
         if build.on is not None:
             on[rows] = build.on
         if has_tree and build.leaves is not None:
@@ -141,8 +139,7 @@ def read_sorted_index(
             codes[rows][~build.valid] = EMPTY
 
     read_all(source, columns, take, context, coded=coded, phase="right", holder=holder)
-    kept = np.flatnonzero(codes != EMPTY).astype(np.int32)
-    slots = sort_slots(codes, on, kept, max(keys.count, 1), context)
+    slots = sort_slots(codes, on, rows_with_key(codes), max(keys.count, 1), context)
     if order_ties is not None:
         order_ties(slots)
     tree = MaxTree(leaves[slots.rows], context) if has_tree else None
