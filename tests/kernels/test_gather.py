@@ -13,7 +13,7 @@ from juncture.kernels.hash import order_by_code
     seed=st.lists(st.integers(-1, 100), max_size=40),
     shift=st.integers(0, 4),
 )
-def test_positions_come_part_by_part(sizes, seed, shift):
+def test_positions_and_values_come_part_by_part(sizes, seed, shift):
     bounds = np.cumsum([0, *sizes]).astype(np.int64)
     rows = int(bounds[-1])
     pointers = np.array([s % rows if s >= 0 and rows else -1 for s in seed], np.int64)
@@ -27,3 +27,8 @@ def test_positions_come_part_by_part(sizes, seed, shift):
     positions = np.empty(int(counts.sum()), np.int32)
     order_by_code(parts, 0, (np.cumsum(counts) - counts).astype(np.int32), positions)
     assert positions.tolist() == [i for part in range(len(sizes)) for i, p in enumerate(parts) if p == part]
+    values, targets = np.arange(100, 100 + rows).astype(np.uint64), np.zeros(len(pointers), np.uint64)
+    for part, first in enumerate(bounds[:-1].tolist()):
+        places = np.flatnonzero(parts == part).astype(np.int32)
+        gather.scatter_pointed(values[first : first + sizes[part]], pointers, first, places, targets)
+    assert targets.tolist() == [100 + p if p >= 0 else 0 for p in pointers.tolist()]

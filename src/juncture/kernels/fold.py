@@ -43,13 +43,20 @@ def running_sums(values: Ints, high: IntsOut, low: IntsOut) -> None:
 
 @compiled
 def add_span_sums(first: Codes, end: Codes, high: Ints, low: Ints, out_high: IntsOut, out_low: IntsOut) -> None:
-    """Add the sum of each row's span, from `running_sums`, to ``out_high`` and ``out_low``."""
+    """Add the sum of each row's span, from `running_sums`, to ``out_high`` and ``out_low``.
+
+    ``high`` is empty if all running sums fit 64 bits.
+    """
+    is_narrow = len(high) == 0
     for row in range(len(first)):
         start, stop = first[row], end[row]
         if start >= stop:
             continue
         difference = low[stop] - low[start]
-        rest = high[stop] - high[start] - np.int64(np.uint64(low[stop]) < np.uint64(low[start]))
+        if is_narrow:
+            rest = difference >> np.int64(63)
+        else:
+            rest = high[stop] - high[start] - np.int64(np.uint64(low[stop]) < np.uint64(low[start]))
         out_low[row] += difference
         out_high[row] += rest + _carry(out_low[row], difference)
 

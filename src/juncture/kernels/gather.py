@@ -48,6 +48,17 @@ def scatter_words(values: Words, rows: Codes, places: Codes, targets: WordsOut) 
 
 
 @compiled
+def scatter_pointed(values: Words, pointers: Ints, first: int, places: Codes, targets: WordsOut) -> None:
+    """Copy the values that the pointers at some places name to these places of ``targets``.
+
+    The pointer of the first value is ``first``.
+    """
+    for i in range(len(places)):
+        place = np.uint64(places[i])
+        targets[place] = values[pointers[place] - first]
+
+
+@compiled
 def take_words(values: Words, rows: Ints, targets: WordsOut) -> int:
     """Copy the values that pointers name, and return how many pointers are negative, whose targets become 0."""
     return _take(values, rows, targets)

@@ -162,8 +162,16 @@ class _Sum(Fold):
         if isinstance(values.steps, list):
             self._running: Any = np.array([0, *accumulate(values.steps)], object)
         else:
-            self._running = np.empty(len(values) + 1, np.int64), np.empty(len(values) + 1, np.int64)
-            kernels.running_sums(values.steps, *self._running)
+            steps, places = values.steps, len(values) + 1
+            greatest = max(-int(steps.min(initial=0)), int(steps.max(initial=0)))
+            # Differences of sums that fit 62 bits fit 64.
+            is_narrow = greatest * places < 1 << 62
+            self._running = np.empty(places * (not is_narrow), np.int64), np.empty(places, np.int64)
+            if is_narrow:
+                self._running[1][0] = 0
+                np.cumsum(steps, out=self._running[1][1:])
+            else:
+                kernels.running_sums(steps, *self._running)
 
     def start(self, rows: int) -> Any:
         counts = self._count.start(rows)
