@@ -11,7 +11,7 @@ from juncture.local.computed import with_computed
 from juncture.local.kinds import planning_input
 from juncture.local.many.answers import Answer, about, answer, together
 from juncture.local.many.report import report_of
-from juncture.local.many.spine import Spine
+from juncture.local.many.spine import Spine, read_spine
 from juncture.local.statistics import Input
 from juncture.planner.choose import choose, serving
 from juncture.planner.decision import Decision
@@ -42,7 +42,7 @@ class _ManyExecution:
     def execute(self, report: Report | None) -> Any:
         """Return the joined table."""
         with join_context(memory_bytes=self.resources.memory_bytes, report=report) as context:
-            left = self.spine.source(context)
+            left, context = read_spine(self.spine.source(context), context)
             spine, answers = Spine(left.num_rows, context), list[tuple[Answer, InputTable]]()
             for each in self.tables:
                 with about(each.table.name):
@@ -54,7 +54,7 @@ class _ManyExecution:
     def match_report(self) -> ManyReport:
         """Return what becomes of the rows of the spine in each table."""
         with join_context(memory_bytes=self.resources.memory_bytes) as context:
-            left = self.spine.source(context)
+            left, context = read_spine(self.spine.source(context), context)
             spine, reports = Spine(left.num_rows, context), {}
             for each in self.tables:
                 with about(each.table.name):

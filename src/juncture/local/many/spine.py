@@ -1,4 +1,4 @@
-"""The spine of several joins: coded once for each list of keys, and sorted once for each list and order."""
+"""The spine of several joins: read once, coded once for each list of keys, sorted once for each list and order."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from juncture.columnar.types import plain_type
 from juncture.kernels.array_types import Ints
@@ -13,9 +14,26 @@ from juncture.kernels.hash_table import EMPTY
 from juncture.local.asof.sides import Left, Side, read_codes
 from juncture.local.reasons import CodedKeys
 from juncture.runtime.context import JoinContext
-from juncture.runtime.sort import Slots, sort_slots
-from juncture.runtime.sources import Source
+from juncture.runtime.memory import MemoryBudget
+from juncture.runtime.sort import Slots, rows_with_key, sort_slots
+from juncture.runtime.sources import ParquetSource, Source, TableSource
+from juncture.runtime.take import gather, select
 from juncture.spec.resolved import Resolved
+
+_HELD_SHARE = 1 / 8
+"""The share of memory that a spine may take that is read once."""
+
+
+def read_spine(left: Source, context: JoinContext) -> tuple[Source, JoinContext]:
+    """Return a spine of files in memory if it fits, and the context with the rest of the memory.
+
+    All joins read it, and the output has all of its columns.
+    """
+    names, total_bytes = left.schema.names, context.memory.total_bytes
+    if not isinstance(left, ParquetSource) or (size := left.plain_bytes_of(names)) > total_bytes * _HELD_SHARE:
+        return left, context
+    rows = pa.table(select(left, names, None, context), schema=left.schema)
+    return TableSource(rows.combine_chunks()), context.within(MemoryBudget(total_bytes - size))
 
 
 @dataclass(frozen=True)
@@ -24,6 +42,15 @@ class SpineOrder:
 
     coded: CodedKeys
     slots: Slots
+
+    def all_rows(self) -> Ints:
+        """Return all rows of the spine: those that can match in their order, then the others."""
+        rows, total = self.slots.rows.astype(np.int64), len(self.coded.codes)
+        if len(rows) == total:
+            return rows
+        others = np.ones(total, np.bool_)
+        others[rows] = False
+        return np.concatenate([rows, np.flatnonzero(others)])
 
 
 class Spine:
@@ -50,8 +77,7 @@ class Spine:
             side = Side(source=left, on=join.left_on, by=(), coder=join.domain, keys=coded.keys)
             here = read_codes(side, range(len(left.part_rows)), coded.keys.add, "left", self._context.quiet())
             codes = coded.codes if len(here.keys) == 0 else np.where(here.keys == EMPTY, here.keys, coded.codes)
-            rows = np.flatnonzero(codes != EMPTY).astype(np.int32)
-            slots = sort_slots(codes, here.on, rows, max(coded.keys.count, 1), self._context)
+            slots = sort_slots(codes, here.on, rows_with_key(codes), max(coded.keys.count, 1), self._context)
             self._orders[name] = SpineOrder(coded, slots)
         return self._orders[name]
 
@@ -66,12 +92,14 @@ class Spine:
             asof_codes=np.empty(0, np.int64),
         )
 
+    def in_order(self, join: Any, left: Source) -> tuple[TableSource, Ints]:
+        """Return the columns of the spine that a join compares in its order, and the row of each.
 
-def positions_of(rows: Ints, total: int) -> Ints:
-    """Return the inverse of a permutation of rows."""
-    places = np.empty(total, np.int64)
-    places[rows] = np.arange(total)
-    return places
+        Raises `TooWideError` if a value has no code.
+        """
+        rows, names = self.order(join, left).all_rows(), join.compared("left")
+        columns = gather(left, names, rows, self._context)
+        return TableSource(pa.table(columns, schema=pa.schema([left.schema.field(name) for name in names]))), rows
 
 
 def _name_of_keys(join: Resolved) -> Any:
