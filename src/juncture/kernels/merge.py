@@ -1,9 +1,10 @@
-"""As-of joins of two sides that ascend by ``on``: one pass over both, with the latest right row of each key at hand.
+"""As-of joins of two sides that ascend by ``on``: passes over both, with the latest right row of each key at hand.
 
 A *position* is the place of a right row in the ascending order of ``on``. The first pass finds, for each left row and
-direction, the position of its nearest right row. Further matches and ties follow from ``before`` and ``after``, which
-link each position to its neighbours of the same key. The rows at the positions are numbered so that, of rows that are
-equal by key and ``on``, the winner of the tie comes first where a pass looks at them.
+direction, the position of its nearest right row, and with keys a second one that of its own key. Further matches and
+ties follow from ``before`` and ``after``, which link each position to its neighbours of the same key. The rows at the
+positions are numbered so that, of rows that are equal by key and ``on``, the winner of the tie comes first where a pass
+looks at them.
 
 Two left rows at 2 and 6 of key 0, and right rows at 1, 4, 4, 9 of keys 0, 0, 1, 0::
 
