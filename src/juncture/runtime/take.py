@@ -322,13 +322,17 @@ def joined(arrays: list[pa.Array]) -> pa.Array | pa.ChunkedArray:
 
 
 def ordered(
-    whole: pa.Array | pa.ChunkedArray, order: Ints | Positions, data_type: pa.DataType, cut: tuple[int, int]
+    whole: pa.Array | pa.ChunkedArray,
+    order: Ints | Positions,
+    data_type: pa.DataType,
+    cut: tuple[int, int],
+    threads: Threads | None = None,
 ) -> list[pa.Array]:
     """Return a slice of rows in this order, null where negative; split further if the type cannot represent it."""
     first, end = cut
     rows = order[first:end]
     if is_fixed(data_type) and isinstance(whole, pa.Array) and whole.type == data_type:
-        return [fixed_rows(whole, rows)]
+        return [fixed_rows(whole, rows, threads)]
     index = array_of(rows, pa.int32() if rows.dtype == np.int32 else pa.int64(), rows >= 0)
     taken = rows_of(whole, index)
     try:

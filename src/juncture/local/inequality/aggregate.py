@@ -138,8 +138,9 @@ def folds_of(
     `order` is the place of each position's row in the order of matches; None if positions are in that order.
     """
     columns: dict[str, pa.Array] = {}
+    rows = right.rows_at(np.arange(len(right), dtype=np.int32))
     for name in folded_columns(aggregates):
-        column = payload.column(name, right.rows_at(np.arange(len(right), dtype=np.int32)))
+        column = payload.column(name, rows, context.threads)
         chunks = [plain(chunk) for chunk in column.chunks] or [plain(nulls(0, column.type))]
         columns[name] = chunks[0] if len(chunks) == 1 else concatenated(chunks)
     values: dict[tuple[str, str | None], Values] = {}

@@ -60,7 +60,7 @@ def lookup_pointers(
         is_unique = is_unique and row_of_codes(codes, first, row_of)
     whole = row_of.astype(np.int64) if is_unique else _row_of_keys(join, table, coded, left, right, context)
     # The last is for rows whose key is null, whose code is -1.
-    pointers: Ints = np.append(whole, NOWHERE)[coded.codes]
+    pointers: Ints = np.append(whole, NOWHERE).take(coded.codes, mode="wrap")
     return pointers
 
 

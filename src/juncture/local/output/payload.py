@@ -14,6 +14,7 @@ from juncture.kernels.array_types import Ints, Rows
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source, TableSource
 from juncture.runtime.take import FixedColumn, is_awkward, joined, nulls, ordered
+from juncture.runtime.threads import Threads
 
 
 class Payload:
@@ -48,20 +49,20 @@ class Payload:
         """Let go of the columns in memory but some. No other can be taken after that."""
         self._columns = {name: column for name, column in self._columns.items() if name in kept}
 
-    def take(self, names: Sequence[str], rows: Rows) -> list[pa.ChunkedArray]:
+    def take(self, names: Sequence[str], rows: Rows, threads: Threads | None = None) -> list[pa.ChunkedArray]:
         """Return columns of some rows, in their order; null where a row is negative."""
         if self._shares and _are_consecutive(rows):
             views = (self._columns[name].slice(int(rows[0]), len(rows)) for name in names)
             return [pa.chunked_array([view]) if isinstance(view, pa.Array) else view for view in views]
         whole = (0, len(rows))
         return [
-            pa.chunked_array(ordered(self._columns[name], rows, self._types[name], whole), self._types[name])
+            pa.chunked_array(ordered(self._columns[name], rows, self._types[name], whole, threads), self._types[name])
             for name in names
         ]
 
-    def column(self, name: str, rows: Rows) -> pa.ChunkedArray:
+    def column(self, name: str, rows: Rows, threads: Threads | None = None) -> pa.ChunkedArray:
         """Return a column of some rows."""
-        return self.take([name], rows)[0]
+        return self.take([name], rows, threads)[0]
 
     def row_numbers(self, rows: Rows) -> Ints:
         """Return the numbers of some rows in their table; -1 where a row is negative."""
