@@ -111,11 +111,15 @@ class Viewed:
                 changes[name], self.there[name] = self.changed(name)
         if self.chance.random() < 0.2 and self.view.epoch:
             self.fail(changes)
-        given = self.view.apply(**changes, offset=self.view.epoch + 1)
+        self.receive(self.view.apply(**changes, offset=self.view.epoch + 1))
+
+    def receive(self, given: list[pa.RecordBatch]) -> None:
+        """Add up the changes of an epoch, and hold the view to DuckDB's answer."""
         if self.folder is not None and self.chance.random() < 0.4:
+            epoch, offset = self.view.epoch, self.view.offset
             self.view.close()
             self.view = self.opened()
-            assert self.view.offset == self.view.epoch
+            assert (self.view.epoch, self.view.offset) == (epoch, offset)
             assert str(self.view.last()) == str(given)
         for batch in given:
             for *row, weight in rows_of(batch):

@@ -16,7 +16,7 @@ from juncture.columnar.arrays import array_of, rows_of
 from juncture.columnar.conversion import converted
 from juncture.incremental.changes.change_batch import ChangeFormat, read_changes, write_changes, written_schema
 from juncture.incremental.operators.join_runtime import identity_of
-from juncture.incremental.operators.operator import Change, Flow, InputOperator
+from juncture.incremental.operators.operator import Change, Flow, ViewOperator
 from juncture.incremental.operators.spec_join import StoredJoinOperator
 from juncture.incremental.plan.physical import OperatorGraph
 from juncture.incremental.population import JoinLoader
@@ -269,7 +269,7 @@ class ChangeJoin(MaintainedQuery):
 def _graph(join: Resolved, output: Output) -> OperatorGraph:
     graph = OperatorGraph()
     for side in SIDES:
-        graph.inputs[side] = InputOperator(side, stored_schema(join, side).types)
+        graph.inputs[side] = ViewOperator(side, stored_schema(join, side).types, ())
     inputs = {side: graph.inputs[side] for side in SIDES}
     operator = StoredJoinOperator("join", join.output_schema.types, inputs, join, output)
     graph.operators = [*inputs.values(), operator]

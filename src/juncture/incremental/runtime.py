@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 import numpy as np
@@ -19,7 +20,9 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.errors import DataError, PlanError, StateError
 from juncture.incremental.operators.operator import Change, Flow, ViewOperator, consolidated
+from juncture.incremental.plan.nodes import PlanNode
 from juncture.incremental.plan.physical import OperatorGraph
+from juncture.incremental.plan.replacement import Replacement
 from juncture.incremental.state.records import Position
 from juncture.incremental.state.tables import StateTable, StateTables
 
@@ -54,23 +57,30 @@ class Dataflow:
 
     @property
     def tables(self) -> dict[str, StateTable]:
-        """The stored rows of all operators, by the number and label of the operator and their name in it."""
+        """The stored rows of all operators, by their names in a store."""
         return {
-            f"{number} {operator.label}: {name}": table
-            for number, operator in enumerate(self.graph.operators)
+            self.table_name(operator, name): table
+            for operator in self.graph.operators
             for name, table in operator.tables.items()
         }
+
+    def table_name(self, operator: ViewOperator, name: str) -> str:
+        """Return the name in a store of the rows that an operator has under a name."""
+        return f"{self.graph.operators.index(operator)} {operator.label}: {name}"
 
     def run(self, changes: Flows, *, wants_answers: bool = True) -> Flows:
         """Return the output of an epoch, or raise `DataError` for a failed value. `commit` or `abandon` must follow."""
         inner = {id(each) for operator in self.graph.operators for each in operator.inputs}
-        for source, entry in self.graph.inputs.items():
-            entry.put = [each for each in changes.get(source, []) if each[0].num_rows]
         outputs: dict[int, Flow] = {}
+        for source, entry in self.graph.inputs.items():
+            outputs[id(entry)] = [each for each in changes.get(source, []) if each[0].num_rows]
+            entry.emitted_rows += sum(len(weights) for _, weights in outputs[id(entry)])
         self.most_rows = 0
         for operator in self.graph.operators:
+            if id(operator) in outputs:
+                continue
             operator.is_output_read = wants_answers or id(operator) in inner
-            flows = [outputs[id(each)] for each in operator.inputs]
+            flows = [outputs.get(id(each), []) for each in operator.inputs]
             if operator.waits and not any(flows):
                 outputs[id(operator)] = []
                 continue
@@ -180,7 +190,7 @@ class Runtime:
         self.store: Store | None = None
         self.tables: StateTables | None = None
         if store is not None:
-            self.store = store({source: rows.schema for source, rows in self.flow.graph.source_rows.items()})
+            self.store = store(self.flow.graph.stored_schemas)
             try:
                 self.tables = self._tables_in(self.store)
                 self._restore(self.store, self.tables)
@@ -297,20 +307,30 @@ class Runtime:
     def _load(self, streams: Mapping[Table, Iterable[Change]], locate: Callable[[str, Flow], Flow]) -> Batches:
         """Load the first rows in pieces, if they are many."""
         answers: Flows = {}
-        count = 0
+        for count, output in enumerate(self._loaded(self.flow, streams, locate, self._query.static)):
+            answers = {} if count else output
+        if not answers:
+            answers = {name: list(self.living(name)) for name in self.flow.graph.answers}
+        return {name: self._write(name, flow) for name, flow in answers.items()}
+
+    def _loaded(
+        self,
+        flow: Dataflow,
+        streams: Mapping[Table, Iterable[Change]],
+        locate: Callable[[str, Flow], Flow],
+        together: Collection[str],
+    ) -> Iterator[Flows]:
+        """Load rows in pieces, and yield the output of each. Those of some sources are loaded ``together``."""
         size = _PieceSize(math.inf if self.tables is None else self.tables.piece_bytes)
-        for piece in _pieces(streams, self._query.static, size):
+        for piece in _pieces(streams, together, size):
             if self.tables is not None:
                 self.tables.check()
-            answers = self.flow.run({source: locate(source, flow) for source, flow in piece.items()})
-            self.flow.commit()
+            output = flow.run({source: locate(source, rows) for source, rows in piece.items()})
+            flow.commit()
             if self.tables is not None:
                 self.tables.after_piece()
-            size.adapt(sum(len(weights) for flow in piece.values() for _, weights in flow), self.flow.most_rows)
-            count += 1
-        if count > 1:
-            answers = {name: list(self.living(name)) for name in answers}
-        return {name: self._write(name, flow) for name, flow in answers.items()}
+            size.adapt(sum(len(weights) for rows in piece.values() for _, weights in rows), flow.most_rows)
+            yield output
 
     def _located(self, source: str, flow: Flow, unmatched: dict[str, int]) -> Flow:
         """Return the applicable changes of a source, and count its unmatched deletes."""
@@ -364,6 +384,77 @@ class Runtime:
             self.tables = self._tables_in(self.store)
         self._check_whole()
 
+    # Replacement
+
+    def hand_over(
+        self,
+        new: Runtime,
+        replacement: Replacement,
+        tables: Mapping[str, Iterable[Change]],
+        identity: Mapping[str, Any],
+        *,
+        is_alike: bool,
+    ) -> Batches:
+        """Hand the rows over to a query without rows, as an epoch, and return the changes of its answers.
+
+        Unless ``is_alike``, the answers have other columns, and all rows are inserts. After an error, this query
+        continues. ``tables`` has the rows of sources that are not stored, and ``identity`` is the definition of the new
+        query in a store.
+        """
+        unmatched = dict(self.position.missing)
+        self._is_whole = False
+        try:
+            new._take_over(self, replacement)
+            part = replacement.part
+            streams = {**replacement.streams(), **tables}
+            static = [name for name, each in part.inputs.items() if new._is_static(replacement.read[each])]
+
+            def locate(source: str, flow: Flow) -> Flow:
+                return new._located(source, flow, unmatched) if source in tables else flow
+
+            for _ in new._loaded(Dataflow(part), streams, locate, static):
+                pass
+            new.flow.restored()
+            answers = {}
+            for name, answer in new.flow.graph.answers.items():
+                old = self.flow.graph.answers.get(name) if is_alike else None
+                answers[name] = new._write(name, _difference(old, answer))
+            position = self._next_position(unmatched, None)
+            stored_answers = answers if is_alike else None
+            if new.tables is not None:
+                assert self.store is not None
+                commit = partial(self.store.replace, identity, new.flow.graph.stored_schemas, stored_answers)
+                new.tables.checkpoint(position, commit)
+        except BaseException:
+            if self.store is not None and self.tables is not None:
+                if new.tables is not None:
+                    new.tables.close(None)
+                self.tables.drop()
+            self._check_whole()
+            raise
+        new.position, new._last = position, stored_answers
+        return answers
+
+    def _take_over(self, old: Runtime, replacement: Replacement) -> None:
+        """Begin with the rows of another query that this one keeps."""
+        if old.store is None or old.tables is None:
+            for each, twin in replacement.kept.items():
+                for name, table in each.tables.items():
+                    table.copy(twin.tables[name])
+            return
+        old.tables.release(old.position)
+        self.store, self.tables = old.store, self._tables_in(old.store)
+        self.tables.open(
+            {
+                self.flow.table_name(each, name): old.flow.table_name(twin, name)
+                for each, twin in replacement.kept.items()
+                for name in each.tables
+            }
+        )
+
+    def _is_static(self, node: PlanNode) -> bool:
+        return node.sources <= frozenset(self._query.static)
+
     # Reading
 
     def last(self) -> Batches | None:
@@ -404,6 +495,15 @@ class Runtime:
             self.tables.close(self.position if self._is_whole and self.position.epoch else None)
         if self.store is not None:
             self.store.close()
+
+
+def _difference(old: ViewOperator | None, new: ViewOperator) -> Flow:
+    """Return the changes between the rows of two operators. Without rows of the same columns, all are inserts."""
+    rows = list(new.living())
+    if old is None or old.schema != new.schema:
+        return rows
+    rows += [(batch, -weights) for batch, weights in old.living()]
+    return [each for each in consolidated(rows, new.schema) if each[0].num_rows]
 
 
 class MaintainedQuery(ABC):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,11 +19,12 @@ from juncture.incremental.changes.change_batch import ChangeFormat, read_changes
 from juncture.incremental.changes.source import Source
 from juncture.incremental.operators.operator import Change, Flow, batch_of, some_rows, table_of
 from juncture.incremental.operators.top import sorted_rows
-from juncture.incremental.plan.explain import explained, watched
+from juncture.incremental.plan.explain import explained, replacement_explained, watched
 from juncture.incremental.plan.nodes import answer_types
 from juncture.incremental.plan.physical import OperatorGraph, operators_of
 from juncture.incremental.plan.prune import pruned
 from juncture.incremental.plan.push import pushed
+from juncture.incremental.plan.replacement import Replacement
 from juncture.incremental.runtime import ANSWER, MaintainedQuery, Query, Runtime, deletes_last
 from juncture.incremental.sql.reader import read_query
 from juncture.incremental.state.policy import MemoryPolicy, store_opener
@@ -60,6 +61,43 @@ class ViewSetup:
                 )
 
 
+class _ViewPlan:
+    """A planned query, and its result in the format of users."""
+
+    def __init__(self, setup: ViewSetup) -> None:
+        self.setup = setup
+        schemas = {name: _working(source.schema) for name, source in setup.sources.items()}
+        query = read_query(setup.sql, schemas)
+        self.order = query.order
+        static = [name.lower() for name, source in setup.sources.items() if source.static]
+        plans = pruned({ANSWER: pushed(query.node, static)})
+        if len(query.node.types) > len(query.names):
+            plans = {_ORDERED: plans[ANSWER], ANSWER: plans[ANSWER].select(range(len(query.names)))}
+        self.rows_of_result = next(iter(plans))
+        types = answer_types(query.node, schemas)
+        self.answer_schema = pa.schema(list(zip(_distinct(query.names), types, strict=False)))
+        self.schema = written_schema(self.answer_schema, setup.output)
+        self.query = Query(
+            partial(operators_of, plans, static),
+            {name.lower(): f"changes of source {name!r}" for name in setup.sources},
+            "view",
+            "jn.view(…)",
+            setup.unmatched_deletes,
+            static,
+        )
+
+    def changes(self, answer: str, flow: Flow) -> list[pa.RecordBatch]:
+        """Return the changes of the result in the output format."""
+        if answer == _ORDERED:
+            return []
+        return [write_changes(self.as_answer(batch), weights, self.setup.output) for batch, weights in flow]
+
+    def as_answer(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows of the result in the types of the sources."""
+        arrays = [converted(each, field.type) for each, field in zip(batch.columns, self.answer_schema, strict=True)]
+        return batch_of(arrays, self.answer_schema)
+
+
 class View(MaintainedQuery):
     """Maintain the result of an SQL query while its tables change. `juncture.view` creates a view.
 
@@ -94,28 +132,13 @@ class View(MaintainedQuery):
         setup: ViewSetup,
         store: Callable[[Mapping[str, pa.Schema]], Store] | None = None,
     ) -> None:
-        self.setup = setup
-        schemas = {name: _working(source.schema) for name, source in setup.sources.items()}
+        plan = _ViewPlan(setup)
         self._names = {name.lower(): name for name in setup.sources}
-        query = read_query(setup.sql, schemas)
-        self._order = query.order
-        static = [name.lower() for name, source in setup.sources.items() if source.static]
-        plans = pruned({ANSWER: pushed(query.node, static)})
-        if len(query.node.types) > len(query.names):
-            plans = {_ORDERED: plans[ANSWER], ANSWER: plans[ANSWER].select(range(len(query.names)))}
-        self._rows_of_result = next(iter(plans))
-        types = answer_types(query.node, schemas)
-        self.answer_schema = pa.schema(list(zip(_distinct(query.names), types, strict=False)))
-        self.schema = written_schema(self.answer_schema, setup.output)
-        maintained = Query(
-            partial(operators_of, plans, static),
-            {source: f"changes of source {name!r}" for source, name in self._names.items()},
-            "view",
-            "jn.view(…)",
-            setup.unmatched_deletes,
-            static,
-        )
-        self._runtime = Runtime(maintained, self._changes, store)
+        self._maintain(plan, Runtime(plan.query, plan.changes, store))
+
+    def _maintain(self, plan: _ViewPlan, runtime: Runtime) -> None:
+        self._plan, self._runtime = plan, runtime
+        self.answer_schema, self.schema = plan.answer_schema, plan.schema
 
     @property
     def unmatched_deletes(self) -> Mapping[str, int]:
@@ -187,44 +210,106 @@ class View(MaintainedQuery):
     def _streams(self, tables: Mapping[str, Any]) -> dict[str, Iterator[Change]]:
         """Return the changes of sources that the query reads."""
         changes = {self._source(name): each for name, each in tables.items() if each is not None}
-        return {source: self._read(source, each) for source, each in changes.items()}
+        for name in (self._names[source] for source in changes):
+            if self._plan.setup.sources[name].static and self.epoch:
+                raise PlanError(
+                    f"Source {name!r} is declared static, but changes in epoch {self.epoch + 1:,}. Pass all its rows "
+                    "in the first epoch, or declare it without static=True, in a new folder.",
+                    name="JN-STATIC-SOURCE",
+                )
+        return {source: self._read(source, each, self._graph) for source, each in changes.items()}
 
     def _source(self, name: str) -> str:
         if name.lower() not in self._names:
-            hint = did_you_mean(name, self.setup.sources)
+            hint = did_you_mean(name, self._plan.setup.sources)
             raise SpecError(f"Source {name!r} does not exist. {hint}", name="JN-ARGUMENT-UNKNOWN")
         return name.lower()
 
-    def _read(self, source: str, changes: Any) -> Iterator[Change]:
+    def _read(self, source: str, changes: Any, graph: OperatorGraph) -> Iterator[Change]:
         """Yield the changes of a source: the columns that the query reads, in their working types."""
         name = self._names[source]
-        if self.setup.sources[name].static and self.epoch:
-            raise PlanError(
-                f"Source {name!r} is declared static, but changes in epoch {self.epoch + 1:,}. Pass all its rows in "
-                "the first epoch, or declare it without static=True, in a new folder.",
-                name="JN-STATIC-SOURCE",
-            )
-        schema = self.setup.sources[name].schema
-        scan = self._graph.scans.get(source)
+        schema = self._plan.setup.sources[name].schema
+        scan = graph.scans.get(source)
         lowered = {each.lower(): each for each in schema.names}
         for batch, weights in read_changes(changes, schema, name):
             if scan is not None and batch.num_rows:
-                operator = self._graph.inputs[source]
                 arrays = [
                     converted(batch.column(lowered[column.lower()]), data_type) for column, data_type in scan.columns
                 ]
-                yield batch_of(arrays, operator.schema), weights
+                yield batch_of(arrays, graph.inputs[source].schema), weights
 
-    def _changes(self, answer: str, flow: Flow) -> list[pa.RecordBatch]:
-        """Return the changes of the result in the output format."""
-        if answer == _ORDERED:
-            return []
-        return [write_changes(self._as_answer(batch), weights, self.setup.output) for batch, weights in flow]
+    def replace(self, sql: str, /, **tables: Any) -> list[pa.RecordBatch]:
+        """Maintain another query over the same sources from now on, and return the changes from the old result.
 
-    def _as_answer(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return rows of the result in the types of the sources."""
-        arrays = [converted(each, field.type) for each, field in zip(batch.columns, self.answer_schema, strict=True)]
-        return batch_of(arrays, self.answer_schema)
+        The new query keeps the rows that both queries store, and computes the rest from them. Its first epoch follows
+        the last one of the old query, and ``offset`` stays. If the process ends early, the folder still has the old
+        query. Open it with the new one afterwards.
+
+        Parameters
+        ----------
+        sql : str
+            The new query.
+        **tables
+            The current rows of sources, as for `populate`, of which the old query does not store all columns that the
+            new one reads. `explain` shows which sources that are.
+
+        Returns
+        -------
+        list of pyarrow.RecordBatch
+            The changes from the old to the new result. If names or types of columns differ, these are all rows of the
+            new result as inserts.
+
+        Raises
+        ------
+        SpecError
+            If the new query cannot be parsed or maintained, or tables of other sources are passed.
+        PlanError
+            If tables are missing, or the view has no rows, or is closed.
+        SchemaError, DataError, StateError
+            As for `apply`. The view continues with the old query.
+
+        Examples
+        --------
+        >>> import juncture as jn
+        >>> import pyarrow as pa
+        >>> sales = pa.schema({"book": pa.string(), "copies": pa.int64()})
+        >>> sql = "SELECT book, sum(copies) AS n FROM sales GROUP BY book"
+        >>> view = jn.view(None, sql, sources={"sales": sales})
+        >>> first = view.populate(sales=pa.table({"book": ["Emma", "Persuasion"], "copies": [2, 5]}))
+        >>> [batch.to_pylist() for batch in view.replace(f"{sql} HAVING sum(copies) > 3")]
+        [[{'book': 'Emma', 'n': 2, '_weight': -1}]]
+        """
+        self.check_open()
+        if not self.epoch:
+            raise PlanError(
+                "replace(…) needs a view with rows, but this one has applied no epochs. Open another view with the new "
+                "query.",
+                name="JN-STATE-EMPTY",
+            )
+        plan = _ViewPlan(replace(self._plan.setup, sql=sql))
+        new = Runtime(plan.query, plan.changes)
+        replacement = Replacement(self._graph, new.flow.graph)
+        passed = {self._source(name): table for name, table in tables.items()}
+        missing = [self._names[source] for source in replacement.missing if passed.get(source) is None]
+        if missing:
+            raise PlanError(
+                f"The new query reads columns of {', '.join(map(repr, missing))} that the view does not store. Pass the "
+                f"current rows: view.replace(sql, {', '.join(f'{name}=…' for name in missing)}).",
+                name="JN-VIEW-TABLES",
+            )
+        stored = [name for name in tables if name.lower() not in replacement.missing]
+        if stored:
+            raise SpecError(
+                f"Table {stored[0]!r} is not needed: the new query does not read it, or the view stores its rows. Omit "
+                "this argument.",
+                name="JN-ARGUMENT-VALUE",
+            )
+        streams = {source: deletes_last(self._read(source, each, new.flow.graph)) for source, each in passed.items()}
+        schemas = [each.answers[ANSWER].schema for each in (self._graph, new.flow.graph)]
+        is_alike = plan.answer_schema == self.answer_schema and schemas[0] == schemas[1]
+        answers = self._runtime.hand_over(new, replacement, streams, _described(plan.setup), is_alike=is_alike)
+        self._maintain(plan, new)
+        return answers[ANSWER]
 
     def last(self) -> list[pa.RecordBatch]:
         """Return the output of the last epoch, for consumers that may have missed it.
@@ -232,18 +317,18 @@ class View(MaintainedQuery):
         Without a folder, the output of `populate` is not stored. `result` returns the same rows.
         """
         last = self._runtime.last()
-        return self._changes(ANSWER, list(self._runtime.living(ANSWER))) if last is None else last[ANSWER]
+        return self._plan.changes(ANSWER, list(self._runtime.living(ANSWER))) if last is None else last[ANSWER]
 
     def result(self) -> pa.Table:
         """Return the current result as a table, in the order of ``ORDER BY`` if the query has one."""
         self.check_open()
-        answer = self._rows_of_result
-        table = table_of(self._runtime.living(answer), self._graph.answers[answer].schema)
-        if self._order and table.num_rows:
+        plan = self._plan
+        table = table_of(self._runtime.living(plan.rows_of_result), self._graph.answers[plan.rows_of_result].schema)
+        if plan.order and table.num_rows:
             batch = table.combine_chunks().to_batches()[0]
-            table = pa.Table.from_batches([some_rows(batch, sorted_rows(batch, self._order))])
+            table = pa.Table.from_batches([some_rows(batch, sorted_rows(batch, plan.order))])
         table = table.select(range(len(self.answer_schema)))
-        return pa.Table.from_batches(map(self._as_answer, table.to_batches()), self.answer_schema)
+        return pa.Table.from_batches(map(plan.as_answer, table.to_batches()), self.answer_schema)
 
     def table(self, source: str) -> pa.Table:
         """Return the current rows of a source, in no order, with the columns that the query reads.
@@ -262,9 +347,18 @@ class View(MaintainedQuery):
         rows = table_of(self._runtime.rows(name), self._graph.source_rows[name].schema)
         return rows.rename_columns([column for column, _ in scan.columns])
 
-    def explain(self) -> str:
-        """Return the operators as text: for each, its inputs, stored rows, memory and time."""
-        return explained(self._graph)
+    def explain(self, sql: str | None = None) -> str:
+        """Return the operators as text: for each, its inputs, stored rows, memory and time.
+
+        Parameters
+        ----------
+        sql : str, optional
+            A query for `replace`. Returns its operators, and whether their rows are kept, copied or computed.
+        """
+        if sql is None:
+            return explained(self._graph)
+        graph = _ViewPlan(replace(self._plan.setup, sql=sql)).query.graph()
+        return replacement_explained(Replacement(self._graph, graph))
 
     def watch(self) -> AbstractContextManager[Any]:
         """Return a context manager that displays the operators in the terminal while changes are applied."""

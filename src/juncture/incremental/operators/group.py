@@ -25,7 +25,7 @@ from juncture.incremental.operators.accumulators import (
     VarianceAccumulator,
 )
 from juncture.incremental.operators.arranged import KeyDomain, identity_of
-from juncture.incremental.operators.operator import Flow, ViewOperator, as_one, batch_of, schema_of
+from juncture.incremental.operators.operator import Change, Flow, ViewOperator, as_one, batch_of, schema_of
 from juncture.incremental.operators.order import RowOrder
 from juncture.incremental.operators.sums import Sums
 from juncture.incremental.operators.values import GroupValues
@@ -278,6 +278,17 @@ class GroupOperator(ViewOperator):
             self._step = None
             for values in self._values.values():
                 values.abandon()
+
+    def living(self) -> Iterator[Change]:
+        """Yield the rows of all groups."""
+        for rows in self.arrangement.states():
+            numbers = rows.counts[_NUMBER].astype(np.int32)
+            for accumulator, fixed, sums in self._parts(rows.counts):
+                accumulator.begin(fixed, sums, numbers)
+            columns = [*self._keys_of(rows.batch), *(each.before() for each in self._accumulators)]
+            for values in self._values.values():
+                values.table.drop()
+            yield batch_of(columns, self.schema), np.ones(len(rows), np.int64)
 
     def _widen(self, digits: list[tuple[int, int]]) -> None:
         """Make room for more digits of sums in the states of all groups."""

@@ -96,6 +96,21 @@ class JoinOperator(ViewOperator):
         self._arranged = inputs
         self._paths = [(path, self._read_by(path), self._prefilters(path)) for path in paths]
 
+    @property
+    def starts(self) -> list[ArrangedOperator]:
+        """The arrangements whose changes the join follows."""
+        return [path.start for path, *_ in self._paths]
+
+    @property
+    def reads(self) -> list[set[ArrangedOperator]]:
+        """The arrangements of each input that the join reads."""
+        reads = [{each} for each in self._arranged]
+        for path, *_ in self._paths:
+            reads[path.part].add(path.start)
+            for each in path.lookups:
+                reads[each.part].add(each.arranged)
+        return reads
+
     def _keys_of(self, part: int, arranged: ArrangedOperator) -> KnownKeys:
         return arranged.domain, tuple(shifted(key, self._first[part]) for key in arranged.keys)
 

@@ -21,7 +21,7 @@ Flow = list[Change]
 
 
 class ViewOperator:
-    """A node of a dataflow. Its counts cover all epochs; ``is_output_read`` is whether the output of a step is read."""
+    """A node of a dataflow. A source is one without inputs, and never steps. Counts cover all epochs."""
 
     def __init__(self, label: str, types: Sequence[pa.DataType], inputs: Sequence[ViewOperator]) -> None:
         self.label = label
@@ -123,18 +123,6 @@ def consolidated(flow: Flow, schema: pa.Schema) -> Flow:
     weights = np.concatenate([weights for _, weights in flow])
     batch, sums, _ = identity.consolidated([batch for batch, _ in flow], weights)
     return [(batch, sums)]
-
-
-class InputOperator(ViewOperator):
-    """The changes of a source, set from outside in ``put``."""
-
-    def __init__(self, label: str, types: Sequence[pa.DataType]) -> None:
-        super().__init__(label, types, ())
-        self.put: Flow = []
-
-    def step(self, _flows: Sequence[Flow]) -> Flow:
-        """Return the changes of the source."""
-        return self.put
 
 
 class FilterOperator(ViewOperator):

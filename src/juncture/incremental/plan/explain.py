@@ -8,6 +8,7 @@ from typing import Any
 
 from juncture.incremental.operators.operator import ViewOperator
 from juncture.incremental.plan.physical import OperatorGraph
+from juncture.incremental.plan.replacement import Replacement
 
 _WIDTH = 72
 
@@ -16,6 +17,17 @@ def explained(graph: OperatorGraph) -> str:
     """Return the operators as a tree from the result down. Shared operators are expanded once, and numbered."""
     lines = [f"{'':{_WIDTH}} {'rows stored':>12} {'on disk':>12} {'memory':>10} {'rows emitted':>12} {'time':>9}"]
     lines += [f"{_cut(text):{_WIDTH}} {_figures(operator)}".rstrip() for text, operator in _tree(graph)]
+    return "\n".join(lines)
+
+
+def replacement_explained(replacement: Replacement) -> str:
+    """Return the operators of a replacement as a tree: the rows that are kept, and what is copied or computed."""
+    lines = [f"{'':{_WIDTH}} {'rows kept':>12}"]
+    for text, operator in _tree(replacement.new):
+        twin = None if operator is None else replacement.kept.get(operator)
+        rows = f"{twin.rows:,}" if twin is not None else ""
+        state = "" if operator is None else replacement.state(operator)
+        lines.append(f"{_cut(text):{_WIDTH}} {rows:>12} {state}".rstrip())
     return "\n".join(lines)
 
 

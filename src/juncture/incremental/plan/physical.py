@@ -29,7 +29,6 @@ from juncture.incremental.operators.operator import (
     Change,
     FilterOperator,
     Flow,
-    InputOperator,
     ProjectOperator,
     UnionOperator,
     ViewOperator,
@@ -78,15 +77,25 @@ class SourceRows(Protocol):
 
 
 class OperatorGraph:
-    """Operators, each after its inputs; ``answers`` are those with the results. Other mappings are by source."""
+    """Operators, each after its inputs; ``answers`` are those with the results. Other mappings are by source.
+
+    ``nodes`` and ``arrangements`` have the operators by what identifies them: a node, or also keys and an order.
+    """
 
     def __init__(self) -> None:
         self.operators: list[ViewOperator] = []
-        self.inputs: dict[str, InputOperator] = {}
+        self.inputs: dict[str, ViewOperator] = {}
         self.scans: dict[str, ScanNode] = {}
         self.source_rows: dict[str, SourceRows] = {}
         self.domains: list[KeyDomain] = []
         self.answers: dict[str, ViewOperator] = {}
+        self.nodes: dict[PlanNode, ViewOperator] = {}
+        self.arrangements: dict[tuple[PlanNode, Keys, RowOrder | None], ArrangedOperator] = {}
+
+    @property
+    def stored_schemas(self) -> dict[str, pa.Schema]:
+        """The stored columns of each source."""
+        return {source: rows.schema for source, rows in self.source_rows.items()}
 
 
 def operators_of(plans: Mapping[str, PlanNode], static: Collection[str]) -> OperatorGraph:
@@ -100,7 +109,7 @@ def operators_of(plans: Mapping[str, PlanNode], static: Collection[str]) -> Oper
         graph.answers[name] = answer
     for source, scan in graph.scans.items():
         # Reuse an arrangement of the source by any key.
-        arranged = [each for (node, *_), each in builder.arrangements.items() if node == scan and each.keeps]
+        arranged = [each for (node, *_), each in graph.arrangements.items() if node == scan and each.keeps]
         source_rows = arranged[0] if arranged else builder.arranged(scan, graph.inputs[source], (), f"rows of {source}")
         source_rows.keeps = True
         graph.source_rows[source] = source_rows
@@ -110,9 +119,7 @@ def operators_of(plans: Mapping[str, PlanNode], static: Collection[str]) -> Oper
 class _OperatorBuilder:
     def __init__(self, static: frozenset[str]) -> None:
         self.graph = OperatorGraph()
-        self.arrangements: dict[tuple[PlanNode, Keys, RowOrder | None], ArrangedOperator] = {}
         self._static = static
-        self._made: dict[PlanNode, ViewOperator] = {}
         self._domains: dict[tuple[PlanNode, Keys], tuple[PlanNode, Keys]] = {}
         self._codes: dict[tuple[PlanNode, Keys], KeyDomain] = {}
         self._part_of_others: set[PlanNode] = set()
@@ -165,29 +172,29 @@ class _OperatorBuilder:
     ) -> ArrangedOperator:
         """Return the rows of a node arranged by keys, and within a key in an order."""
         place = (node, keys, order)
-        if place not in self.arrangements:
+        if place not in self.graph.arrangements:
             root = self._root((node, keys))
             if root not in self._codes:
                 self._codes[root] = KeyDomain([key.type for key in keys])
                 self.graph.domains.append(self._codes[root])
             by = ", ".join(shown(key, node.names) for key in keys)
             made = ArrangedOperator(label or f"arranged by {by}", source, keys, self._codes[root], order)
-            self.arrangements[place] = made
+            self.graph.arrangements[place] = made
             self.graph.operators.append(made)
-        return self.arrangements[place]
+        return self.graph.arrangements[place]
 
     def operator(self, node: PlanNode) -> ViewOperator:
         """Return the operator of a node."""
-        if node not in self._made:
-            self._made[node] = _BUILDERS[type(node)](self, node)
-            if self._made[node] not in self.graph.operators:
-                self.graph.operators.append(self._made[node])
-        return self._made[node]
+        if node not in self.graph.nodes:
+            made = self.graph.nodes[node] = _BUILDERS[type(node)](self, node)
+            if made not in self.graph.operators:
+                self.graph.operators.append(made)
+        return self.graph.nodes[node]
 
     # A builder for each type of node
 
     def scan(self, node: ScanNode) -> ViewOperator:
-        made = InputOperator(node.label, node.types)
+        made = ViewOperator(node.label, node.types, ())
         self.graph.inputs[node.source] = made
         self.graph.scans[node.source] = node
         return made
@@ -266,8 +273,8 @@ class _OperatorBuilder:
         """Return an arrangement that has the changes of an input: a stored one, preferably by the first keys."""
         part = cluster.parts[path.part]
         keys = tuple(shifted(key, -cluster.firsts[path.part]) for key in path.stages[0].keys)
-        stored = [each for (node, *_), each in self.arrangements.items() if node == part and each.keeps]
-        return stored[0] if stored and (part, keys, None) not in self.arrangements else self._arranged(part, keys)
+        stored = [each for (node, *_), each in self.graph.arrangements.items() if node == part and each.keeps]
+        return stored[0] if stored and (part, keys, None) not in self.graph.arrangements else self._arranged(part, keys)
 
     # Joins that store their own rows
 

@@ -13,7 +13,8 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.columnar.row_bytes import RowMemory
 from juncture.incremental.changes.identity import RowIdentity
-from juncture.incremental.state.pages import Pages
+from juncture.incremental.state.blocks import BlockRows
+from juncture.incremental.state.pages import Pages, loose_pieces
 from juncture.incremental.state.run import Run, merged, row_order, weights_of
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.equal_rows import share_equal
@@ -22,6 +23,9 @@ from juncture.kernels.next_row import nth_neighbours
 
 Table = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.signedinteger]
+
+_ROWS_AT_ONCE = 1 << 14
+"""Number of rows that are read at once when the states of all rows are read."""
 
 _OF_ONE_SIZE = 8
 """This many runs of about one size are merged, so each row is copied a logarithmic number of times."""
@@ -270,6 +274,13 @@ class Arrangement:
         for rows in [] if self.pages is None else self.pages.living():
             if len(rows):
                 yield rows.batch, rows.weights
+
+    def states(self) -> Iterator[BlockRows]:
+        """Yield the rows in batches, with their weights and counts."""
+        for run in self.memory:
+            yield from loose_pieces(run, _ROWS_AT_ONCE)
+        if self.pages is not None:
+            yield from self.pages.living()
 
     @property
     def keyed_rows(self) -> int:

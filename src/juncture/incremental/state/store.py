@@ -337,12 +337,41 @@ class Store:
 
         ``notes`` are JSON data by table, and ``rewritten_rows`` is the number of rows that a checkpoint writes again.
         """
+        self._checkpoint(rocksdict.WriteBatch(raw_mode=True), position, runs, notes or {}, rewritten_rows)
+
+    def replace(
+        self,
+        identity: Mapping[str, Any],
+        schemas: Mapping[str, pa.Schema],
+        answers: Mapping[str, list[pa.RecordBatch]] | None,
+        position: Position,
+        runs: Mapping[Table, Sequence[StoredRun]],
+        *,
+        notes: Mapping[str, Any],
+        rewritten_rows: int,
+    ) -> None:
+        """Commit another query: its definition, columns of tables, answers if they are stored, and a checkpoint."""
         batch = rocksdict.WriteBatch(raw_mode=True)
+        batch.put(_IDENTITY, json.dumps({"version": _VERSION, "kind": self._kind, **identity}).encode())
+        batch.delete_range(_LAST, _LAST + b"\xff")
+        _put_answers(batch, answers or {})
+        self._checkpoint(batch, position, runs, notes, rewritten_rows)
+        self._schemas = schemas
+        self._tables = {table: number for number, table in enumerate(sorted(schemas))}
+
+    def _checkpoint(
+        self,
+        batch: Any,
+        position: Position,
+        runs: Mapping[Table, Sequence[StoredRun]],
+        notes: Mapping[str, Any],
+        rewritten_rows: int,
+    ) -> None:
         for run in (run for each in runs.values() for run in each):
             _put_states(batch, run)
         numbers = {table: [(run.index.number, run.living_rows) for run in each] for table, each in runs.items()}
         since = {"since": position.epoch + 1, "log": {}}
-        fields = {"runs": numbers, "rows": rewritten_rows, "notes": notes or {}} | since
+        fields = {"runs": numbers, "rows": rewritten_rows, "notes": notes} | since
         manifest = {**_position_fields(position), **fields}
         removed = self._runs - _numbers(manifest)
         _remove(batch, removed)

@@ -74,6 +74,20 @@ class StateTable:
         """Bytes of the rows in memory."""
         return sum(run.nbytes for run in self.arrangement.memory)
 
+    def drop(self) -> None:
+        """Release rows that were read from disk."""
+        if self.arrangement.pages is not None:
+            self.arrangement.pages.drop()
+
+    def copy(self, table: StateTable) -> None:
+        """Copy the rows in memory of an equal table, whose keys have other codes."""
+        self.recall(table.notes())
+        for run in table.arrangement.memory:
+            state = np.concatenate([run.weights[None], run.counts])
+            rows = BlockRows(run.batch, np.concatenate([[run.hashes, run.hashes], run.codes]), state).living()
+            self.arrangement.add(run_of(rows, self.keys_of(rows.batch), self.arrangement.matching))
+        self.loaded()
+
     def look_up_in(self, runs: list[StoredRun]) -> None:
         """Look up rows in these runs on disk, besides the rows in memory."""
         if self.arrangement.pages is None and runs:
@@ -110,13 +124,19 @@ class StateTables:
         """Bytes of changed weights and counts of rows on disk."""
         return sum(run.changed_bytes for run in self._runs())
 
-    def open(self) -> None:
-        """Read the indexes of the committed runs, and load small tables."""
-        self._check_names()
+    def open(self, names: Mapping[str, str] | None = None) -> None:
+        """Read the indexes of the committed runs, and load small tables.
+
+        If the store has another query, ``names`` has the names there of the tables that both queries have.
+        """
+        if names is None:
+            self._check_names()
+            names = {name: name for name in self._tables}
         notes = self._store.notes()
-        for name, table in self._tables.items():
-            table.recall(notes.get(name))
-            runs = [self._stored(table, *each) for each in self._store.runs(name)]
+        for name, stored_name in names.items():
+            table = self._tables[name]
+            table.recall(notes.get(stored_name))
+            runs = [self._stored(table, *each) for each in self._store.runs(stored_name)]
             table.look_up_in([run for run in runs if run.index.is_sorted])
             if sum(len(run) for run in table.stored) <= _SMALL_ROWS and self._has_room(table):
                 self._load(table)
@@ -151,7 +171,7 @@ class StateTables:
         self._end_merge()
         if self._is_full():
             self._write()
-            self._spill()
+            self._spill(self.policy.paged_bytes)
         if self.changed_bytes > self.policy.changed_bytes:
             self._save()
         self._begin_merge()
@@ -174,22 +194,30 @@ class StateTables:
     def drop(self) -> None:
         """Release the rows that a failed epoch read."""
         for table in self._tables.values():
-            if table.arrangement.pages is not None:
-                table.arrangement.pages.drop()
+            table.drop()
 
-    def checkpoint(self, position: Position) -> None:
-        """Commit all rows, so that opening the query need not replay the changes until now. Spill if memory is full."""
+    def release(self, position: Position) -> None:
+        """Commit all rows, and release them from memory."""
+        self.checkpoint(position)
+        self.close(None)
+        self._spill(0)
+
+    def checkpoint(self, position: Position, commit: Callable[..., None] | None = None) -> None:
+        """Commit all rows, so that opening the query need not replay the changes until now. Spill if memory is full.
+
+        ``commit`` replaces `Store.checkpoint`.
+        """
         is_full = self._is_full()
         runs = self._write()
         notes = {name: table.notes() for name, table in self._tables.items()}
         # Runs that were merged in memory are written again, so checkpoints become rarer as tables grow.
         rows = sum(table.arrangement.rows for table in self._tables.values())
-        self._store.checkpoint(position, runs, notes=notes, rewritten_rows=rows // _ROWS_PER_CHANGE)
+        (commit or self._store.checkpoint)(position, runs, notes=notes, rewritten_rows=rows // _ROWS_PER_CHANGE)
         self._has_new_runs = False
         for run in self._runs():
             run.saved()
         if is_full:
-            self._spill()
+            self._spill(self.policy.paged_bytes)
         self._begin_merge()
 
     def close(self, position: Position | None) -> None:
@@ -220,10 +248,10 @@ class StateTables:
         taken = self._memory_bytes
         return taken > self.policy.in_memory_bytes and any(table.memory_bytes for table in self._tables.values())
 
-    def _spill(self) -> None:
+    def _spill(self, most_bytes: int) -> None:
         """Release rows in memory that are on disk too, the largest tables first, until the rest fits."""
         for table in sorted(self._tables.values(), key=lambda each: each.memory_bytes, reverse=True):
-            if self._memory_bytes <= self.policy.paged_bytes or not table.memory_bytes:
+            if self._memory_bytes <= most_bytes or not table.memory_bytes:
                 break
             copies = [run.disk_copy.run for run in table.arrangement.memory if run.disk_copy is not None]
             table.arrangement.memory = []

@@ -1,0 +1,133 @@
+"""What a query keeps of the state of another one that it replaces, and what it computes.
+
+Operators of equal nodes have equal state. Operators without an equal one are run, from the nearest rows that the old
+query stores. If these are the rows of an arrangement that a new join follows, they are copied to it once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from juncture.incremental.operators.group import GroupOperator
+from juncture.incremental.operators.join import JoinOperator
+from juncture.incremental.operators.operator import Change, ViewOperator, batch_of
+from juncture.incremental.plan.nodes import PlanNode, ScanNode
+from juncture.incremental.plan.physical import OperatorGraph
+
+
+class Replacement:
+    """How the operators of a new query get their state.
+
+    Attributes
+    ----------
+    old, new
+        The operators of both queries.
+    kept
+        The new operators that keep their state, with the old ones that have it.
+    run
+        The operators that start without state. Each gets the complete rows of its inputs. A join is the exception: it
+        gets those of one input at least, and looks up the others, which are complete from the start.
+    read
+        The new operators whose rows are read, and not computed.
+    missing
+        The sources whose rows are read, but not stored with all needed columns.
+    """
+
+    def __init__(self, old: OperatorGraph, new: OperatorGraph) -> None:
+        self.old, self.new = old, new
+        self._twins = {each: old.nodes[key] for key, each in new.nodes.items() if key in old.nodes}
+        self._twins |= {
+            each: old.arrangements[key] for key, each in new.arrangements.items() if key in old.arrangements
+        }
+        self._stored: dict[PlanNode, ViewOperator] = {
+            node: each for node, each in old.nodes.items() if isinstance(each, GroupOperator)
+        }
+        self._stored |= {node: each for (node, *_), each in old.arrangements.items() if each.keeps}
+        self.kept = {
+            each: twin for each, twin in self._twins.items() if each.tables and each.tables.keys() == twin.tables.keys()
+        }
+        self.run: set[ViewOperator] = set()
+        self.read: dict[ViewOperator, PlanNode] = {}
+        self.missing: list[str] = []
+        for operator in new.operators:
+            if operator.tables and operator not in self.kept:
+                self._run(operator)
+        self._follow_joins()
+
+    def _run(self, operator: ViewOperator) -> None:
+        if operator in self.run:
+            return
+        self.run.add(operator)
+        self.kept.pop(operator, None)
+        for each in operator.inputs:
+            if not isinstance(operator, JoinOperator):
+                self._flow(each)
+            elif each not in self.kept:
+                self._run(each)
+
+    def _flow(self, operator: ViewOperator) -> None:
+        """Have an operator return all of its rows."""
+        nodes = [node for node, each in self.new.nodes.items() if each is operator]
+        stored = next((node for node in nodes if isinstance(node, ScanNode) or node in self._stored), None)
+        if stored is None:
+            self._run(operator)
+        elif operator not in self.read:
+            self.read[operator] = stored
+            if isinstance(stored, ScanNode) and not self._has_columns(stored):
+                self.missing.append(stored.source)
+
+    def _has_columns(self, scan: ScanNode) -> bool:
+        stored = self.old.scans.get(scan.source)
+        return stored is not None and set(scan.columns) <= set(stored.columns)
+
+    def _follow_joins(self) -> None:
+        """Let each join get the rows of an input. All arrangements of an input are complete from the start, or none."""
+        count = -1
+        while len(self.run) > count:
+            count = len(self.run)
+            for join in [each for each in self.run if isinstance(each, JoinOperator)]:
+                if self.run.isdisjoint(join.starts):
+                    # On disk, the rows that those of the largest input match fit in memory.
+                    self._run(max(join.starts, key=lambda each: self.kept[each].rows))
+                for arrangements in join.reads:
+                    if not self.run.isdisjoint(arrangements):
+                        for each in arrangements:
+                            self._run(each)
+
+    @property
+    def part(self) -> OperatorGraph:
+        """The operators that are run. Its inputs are those that are read: sources, and others by their numbers."""
+        part = OperatorGraph()
+        part.operators = [each for each in self.new.operators if each in self.run or each in self.read]
+        part.inputs = {
+            node.source if isinstance(node, ScanNode) else str(number): operator
+            for number, (operator, node) in enumerate(self.read.items())
+        }
+        part.scans, part.domains = self.new.scans, self.new.domains
+        return part
+
+    def streams(self) -> dict[str, Iterator[Change]]:
+        """Return the rows that the old query stores of the inputs of ``part``, small inputs first."""
+        stored = {name: self._reader(each) for name, each in self.part.inputs.items() if name not in self.missing}
+        by_size = sorted(stored, key=lambda name: stored[name].rows)
+        return {name: self._rows(self.part.inputs[name], stored[name]) for name in by_size}
+
+    def _reader(self, operator: ViewOperator) -> ViewOperator:
+        node = self.read[operator]
+        return self._stored[self.old.scans[node.source] if isinstance(node, ScanNode) else node]
+
+    def _rows(self, operator: ViewOperator, stored: ViewOperator) -> Iterator[Change]:
+        node = self.read[operator]
+        places = list(range(len(operator.schema)))
+        if isinstance(node, ScanNode):
+            columns = self.old.scans[node.source].columns
+            places = [columns.index(each) for each in node.columns]
+        for batch, weights in stored.living():
+            yield batch_of([batch.column(place) for place in places], operator.schema), weights
+
+    def state(self, operator: ViewOperator) -> str:
+        """Return how an operator gets its rows, as text."""
+        if operator in self.run:
+            return "copied" if operator.tables and operator in self._twins else "computed"
+        node = self.read.get(operator)
+        return "pass its table" if isinstance(node, ScanNode) and node.source in self.missing else "kept"
