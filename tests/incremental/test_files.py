@@ -180,3 +180,27 @@ def test_a_state_that_was_filled_by_other_means(folder):
         join.apply(left=pa.table({"id": [1], "name": ["Adam"]}, SCHEMAS["left"]), offset=7)
     with pytest.raises(StateError, match=r"offset 7 was not written by jn\.follow"):
         run(folder)
+
+
+def test_the_changes_of_a_replaced_query_are_written_in_the_next_step(folder):
+    sql = "SELECT id, count(*) AS n FROM people GROUP BY id"
+    schema = SCHEMAS["left"]
+    (folder / "in" / "people").mkdir()
+    lines(folder / "in" / "people" / "1.jsonl", {"id": 1, "name": "a"}, {"id": 1, "name": "b"}, {"id": 2, "name": "c"})
+    with jn.view(folder / "state", sql, sources={"people": schema}) as view:
+        source = jn.change_files(folder / "in", {"people": schema})
+        with jn.follow(view, source, into(folder)) as follower:
+            follower.step(0)
+            view.replace(f"{sql} HAVING count(*) > 1")
+            assert follower.step(0) is None
+            view.replace(f"{sql} HAVING count(*) < 2")
+            lines(folder / "in" / "people" / "2.jsonl", {"id": 3, "name": "d"})
+            follower.step(0)
+    epochs = [pq.read_table(path).to_pylist() for path in sorted((folder / "out").glob("*.parquet"))]
+    assert [{row["id"]: row["_weight"] for row in rows} for rows in epochs] == [
+        {},
+        {1: 1, 2: 1},
+        {2: -1},
+        {1: -1, 2: 1},
+        {3: 1},
+    ]

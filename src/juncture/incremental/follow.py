@@ -119,9 +119,12 @@ class Follower:
         self._stopped = threading.Event()
         self._is_closed = False
         self._state: str | None = None
+        self._epoch = 0
 
     def start(self) -> None:
-        """Populate an empty state, or resume a populated one. `run` and `step` do this first, and again after an error.
+        """Populate an empty state, or resume a populated one.
+
+        `run` and `step` do this first, and again after an error, or after the query of a view was replaced.
 
         Raises
         ------
@@ -133,7 +136,7 @@ class Follower:
         """
         if self._is_closed:
             raise PlanError("The follower is closed. Create another one with jn.follow(…).", name="JN-STATE-CLOSED")
-        if self._state is not None:
+        if self._state is not None and self._epoch == self._query.epoch:
             return
         self._query.check_open()
         if self._query.epoch:
@@ -144,7 +147,7 @@ class Follower:
             state = uuid4().hex
             self._opened(state)
             self._populate(state)
-        self._state = state
+        self._state, self._epoch = state, self._query.epoch
 
     def _opened(self, state: str) -> dict[str, int | None]:
         """Open the sinks, and return their last epochs."""
@@ -192,6 +195,7 @@ class Follower:
     def _write(self, answer: Mapping[str, list[pa.RecordBatch]]) -> None:
         for name, changes in answer.items():
             self._sinks[name].write(self._query.epoch, changes)
+        self._epoch = self._query.epoch
 
     def step(self, timeout_s: float = 1.0) -> FollowProgress | None:
         """Apply one epoch.

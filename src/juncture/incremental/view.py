@@ -241,17 +241,17 @@ class View(MaintainedQuery):
     def replace(self, sql: str, /, **tables: Any) -> list[pa.RecordBatch]:
         """Maintain another query over the same sources from now on, and return the changes from the old result.
 
-        The new query keeps the rows that both queries store, and computes the rest from them. Its first epoch follows
-        the last one of the old query, and ``offset`` stays. If the process ends early, the folder still has the old
-        query. Open it with the new one afterwards.
+        The new query keeps the rows that both queries store, and computes the rest from them. The replacement is one
+        epoch, whose changes `last` returns, and ``offset`` stays. If the process ends early, the folder has the old
+        query. Afterwards, open it with the new one.
 
         Parameters
         ----------
         sql : str
             The new query.
         **tables
-            The current rows of sources, as for `populate`, of which the old query does not store all columns that the
-            new one reads. `explain` shows which sources that are.
+            The current rows of sources, as for `populate`, if the view does not store all columns that the new query
+            reads. `explain` shows which sources these are.
 
         Returns
         -------
@@ -293,8 +293,8 @@ class View(MaintainedQuery):
         missing = [self._names[source] for source in replacement.missing if passed.get(source) is None]
         if missing:
             raise PlanError(
-                f"The new query reads columns of {', '.join(map(repr, missing))} that the view does not store. Pass the "
-                f"current rows: view.replace(sql, {', '.join(f'{name}=…' for name in missing)}).",
+                f"The new query reads columns of {', '.join(map(repr, missing))} that the view does not store. Pass "
+                f"the current rows: view.replace(sql, {', '.join(f'{name}=…' for name in missing)}).",
                 name="JN-VIEW-TABLES",
             )
         stored = [name for name in tables if name.lower() not in replacement.missing]

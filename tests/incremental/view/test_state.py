@@ -269,6 +269,17 @@ def test_groups_of_no_rows_are_opened_again(tmp_path):
             assert view.result().to_pylist() == [{"n": n, "most": 3}]
 
 
+def test_first_rows_are_opened_again_before_an_epoch_of_other_rows(tmp_path):
+    schema = pa.schema({"k": pa.int64()})
+    sql = "(SELECT k FROM a ORDER BY k LIMIT 2) UNION ALL SELECT k FROM b"
+    with opened(tmp_path / "state", sql, {"a": schema, "b": schema}) as view:
+        view.populate(a=pa.table({"k": [1, 2, 3]}))
+    with opened(tmp_path / "state", sql, {"a": schema, "b": schema}) as view:
+        view.apply(b=pa.table({"k": [7]}))
+        view.apply(a=pa.table({"k": [1], "_weight": [-1]}))
+        assert sorted(view.result()["k"].to_pylist()) == [2, 3, 7]
+
+
 NUMBERS = pa.schema({"k": pa.int64(), "n": pa.int64()})
 PAIRS = {
     "a filter": "SELECT a.k FROM a JOIN b ON a.k = b.k WHERE CAST((a.n - b.n) * 2 AS TINYINT) >= 0",

@@ -154,7 +154,8 @@ class TopOperator(ViewOperator):
 
     def restored(self) -> None:
         """Find the best rows again."""
-        self._best, self._has_all = self._anew(deletes=0)
+        self._next = self._anew(deletes=0)
+        self.commit()
 
     def commit(self) -> None:
         """Commit the best rows."""

@@ -6,13 +6,16 @@ query stores. If these are the rows of an arrangement that a new join follows, t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
 
 from juncture.incremental.operators.group import GroupOperator
 from juncture.incremental.operators.join import JoinOperator
 from juncture.incremental.operators.operator import Change, ViewOperator, batch_of
 from juncture.incremental.plan.nodes import PlanNode, ScanNode
 from juncture.incremental.plan.physical import OperatorGraph
+
+Key = TypeVar("Key")
 
 
 class Replacement:
@@ -35,10 +38,7 @@ class Replacement:
 
     def __init__(self, old: OperatorGraph, new: OperatorGraph) -> None:
         self.old, self.new = old, new
-        self._twins = {each: old.nodes[key] for key, each in new.nodes.items() if key in old.nodes}
-        self._twins |= {
-            each: old.arrangements[key] for key, each in new.arrangements.items() if key in old.arrangements
-        }
+        self._twins = _twins(old.nodes, new.nodes) | _twins(old.arrangements, new.arrangements)
         self._stored: dict[PlanNode, ViewOperator] = {
             node: each for node, each in old.nodes.items() if isinstance(each, GroupOperator)
         }
@@ -85,7 +85,7 @@ class Replacement:
         count = -1
         while len(self.run) > count:
             count = len(self.run)
-            for join in [each for each in self.run if isinstance(each, JoinOperator)]:
+            for join in [each for each in self.new.operators if isinstance(each, JoinOperator) and each in self.run]:
                 if self.run.isdisjoint(join.starts):
                     # On disk, the rows that those of the largest input match fit in memory.
                     self._run(max(join.starts, key=lambda each: self.kept[each].rows))
@@ -131,3 +131,8 @@ class Replacement:
             return "copied" if operator.tables and operator in self._twins else "computed"
         node = self.read.get(operator)
         return "pass its table" if isinstance(node, ScanNode) and node.source in self.missing else "kept"
+
+
+def _twins(old: Mapping[Key, ViewOperator], new: Mapping[Key, ViewOperator]) -> dict[ViewOperator, ViewOperator]:
+    """Return the new operators with the old ones of equal keys."""
+    return {each: old[key] for key, each in new.items() if key in old}

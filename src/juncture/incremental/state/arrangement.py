@@ -44,8 +44,9 @@ class Delta:
     @classmethod
     def of(cls, batch: pa.RecordBatch, weights: Ints, keys: Codes, codes: Table, hashes: Ints) -> Delta:
         """Return changes in order."""
-        if len(codes):
-            codes[:, keys == EMPTY] = 0
+        is_empty = keys == EMPTY
+        if len(codes) and is_empty.any():
+            codes = np.where(is_empty, 0, codes)
         order, keys, hashes = row_order(keys, codes, hashes)
         rows = rows_of(batch, array_of(order, pa.int32()))
         return cls(rows, weights_of(weights, order), keys, np.take(codes, order, axis=1), hashes)
