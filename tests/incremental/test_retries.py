@@ -212,7 +212,9 @@ def piped(followed: Followed, spec: Any = EQUI, sinks: Sequence[str] = ()) -> Ma
         frozenset([*SCHEMAS, *steps]),
         {SINK: "twice", **{name: name for name in sinks}},
         lambda name: pytest.fail(f"{name} changes"),
-        followed.store(lambda *given: Store(followed.folder / "state", "pipeline", MemoryPolicy.of(1 << 26), *given)),
+        lambda described: followed.store(
+            partial(Store, followed.folder / "state", "pipeline", MemoryPolicy.of(1 << 26), described)
+        ),
     )
 
 

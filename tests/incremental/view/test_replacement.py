@@ -246,7 +246,7 @@ def values(view: View) -> dict[int, int]:
     return {row["y"]: row["v"] for row in view.result().to_pylist()}
 
 
-@pytest.mark.parametrize(("number", "error"), enumerate([KilledError, StateError, KeyboardInterrupt]))
+@pytest.mark.parametrize(("number", "error"), [(0, KilledError), (1, StateError), (2, KeyboardInterrupt)])
 def test_a_fault_leaves_the_old_or_the_new_query(number, error, tmp_path, request):
     """Fail each write of a replacement in turn, until it makes fewer writes."""
     by = 1 if request.config.getoption("--all") else 6
