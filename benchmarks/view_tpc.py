@@ -7,7 +7,8 @@ The tables and queries are those of DuckDB's extensions, which come for one vers
     python benchmarks/view_tpc.py --tables tables --epochs 12 --result benchmarks/results/view_tpc.json
 
 An epoch deletes, updates and inserts random rows of each table that a query reads. The answer has to be DuckDB's after
-each epoch. Times are of the processor.
+each epoch. Times are of the processor. With ``--in-folder``, the state is in a folder that is opened again after some
+epochs, and its memory is a quarter of what the same view has in memory.
 
 With ``--beside``, epochs of 1,000 changes of ``lineitem`` and ``orders`` are compared with DuckDB's own run of each
 query of TPC-H, on tables of DuckDB and with two threads:
@@ -25,6 +26,7 @@ import json
 import math
 import re
 import statistics
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -35,6 +37,8 @@ from typing import Any
 SUITES = {"tpch": "dbgen", "tpcds": "dsdgen"}
 MOST_ROWS = 60
 """Rows of a table that an epoch deletes, at most."""
+REOPENED = 4
+"""Epochs after which a state in a folder is opened again."""
 CHANGING = {"lineitem": "l_extendedprice", "orders": "o_totalprice"}
 """The tables that change beside DuckDB, with the column that is updated."""
 CHANGES = 1_000
@@ -92,7 +96,19 @@ def rows_of(table: Any) -> Counter[tuple[str, ...]]:
     return Counter(zip(*columns, strict=True))
 
 
-def followed(query: str, tables: dict[str, Any], connection: Any, epochs: int, seed: int) -> dict[str, Any]:
+def opened(folder: str, query: str, sources: dict[str, Any], memory: int) -> Any:
+    """Open a view in a folder, with less memory than `juncture.view` accepts."""
+    from juncture.incremental.changes.source import Source
+    from juncture.incremental.state.policy import MemoryPolicy
+    from juncture.incremental.view import View, ViewSetup, store_in
+
+    setup = ViewSetup(query, {name: Source(schema) for name, schema in sources.items()})
+    return View(setup, store_in(Path(folder, "state"), setup, MemoryPolicy.of(memory)))
+
+
+def followed(
+    query: str, tables: dict[str, Any], connection: Any, epochs: int, seed: int, folder: str | None = None
+) -> dict[str, Any]:
     """Follow a view of a query, and return its times, or why it is not DuckDB's answer."""
     import duckdb
     import numpy as np
@@ -101,12 +117,18 @@ def followed(query: str, tables: dict[str, Any], connection: Any, epochs: int, s
 
     chance = np.random.default_rng(seed)
     now, times = dict(tables), [time.process_time()]
+    sources = {name: table.schema for name, table in tables.items()}
     try:
-        view = jn.view(None, query, sources={name: table.schema for name, table in tables.items()})
+        view = jn.view(None, query, sources=sources)
     except jn.JunctureError as error:
         return {"refused": str(error).partition("\n")[0]}
     read = [name for name in tables if re.search(rf"\b{name}\b", query)]
     view.populate(**{name: now[name] for name in read})
+    memory = view.nbytes // 4
+    if folder is not None:
+        view = opened(folder, query, sources, memory)
+        times = [time.process_time()]
+        view.populate(**{name: now[name] for name in read})
     times.append(time.process_time())
     answers, in_epochs = 0, 0.0
     for epoch in range(epochs):
@@ -116,6 +138,9 @@ def followed(query: str, tables: dict[str, Any], connection: Any, epochs: int, s
             connection.register(name, now[name])
         start = time.process_time()
         try:
+            if folder is not None and epoch % REOPENED == REOPENED - 1:
+                view.close()
+                view = opened(folder, query, sources, memory)
             view.apply(**changes)
         except jn.DataError as error:
             # A scalar subquery may have several rows after these changes.
@@ -129,6 +154,7 @@ def followed(query: str, tables: dict[str, Any], connection: Any, epochs: int, s
         if rows != expected:
             return {"wrong": f"epoch {epoch}: missing {expected - rows}, surplus {rows - expected}"}
         answers = sum(rows.values())
+    view.close()
     populated = times[1] - times[0]
     return {"rows": answers, "populate_s": round(populated, 3), "epoch_s": round(in_epochs / max(epochs, 1), 4)}
 
@@ -265,6 +291,7 @@ def main() -> None:
     parser.add_argument("--suite", choices=SUITES)
     parser.add_argument("--query", type=int)
     parser.add_argument("--beside", action="store_true")
+    parser.add_argument("--in-folder", action="store_true", help="keep the state in a folder, with little memory")
     parser.add_argument("--result", type=Path)
     arguments = parser.parse_args()
     if arguments.generate:
@@ -285,7 +312,9 @@ def main() -> None:
         results[suite] = {}
         for number, query in enumerate(json.loads((arguments.tables / f"{suite}.json").read_text()), 1):
             if arguments.query in (None, number):
-                results[suite][number] = followed(query, tables, connection, arguments.epochs, number)
+                with tempfile.TemporaryDirectory() as temporary:
+                    folder = temporary if arguments.in_folder else None
+                    results[suite][number] = followed(query, tables, connection, arguments.epochs, number, folder)
                 print(suite, number, results[suite][number], flush=True)
         outcomes = [
             next((name for name in ("refused", "wrong") if name in each), "right") for each in results[suite].values()

@@ -12,9 +12,13 @@ import pyarrow as pa
 import pytest
 
 import juncture as jn
+from juncture.incremental.state.policy import MemoryPolicy
+from support.state import view_in
 
 NEXMARK = runpy.run_path(str(Path(__file__).parents[3] / "benchmarks" / "nexmark.py"))
 QUERIES = NEXMARK["QUERIES"]
+LEAST_BYTES = 1 << 15
+"""Memory for what is not on disk, such as keys."""
 
 
 def test_all_queries_are_there():
@@ -33,13 +37,14 @@ def epochs():
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_a_query_equals_duckdb(query, epochs):
+def test_a_query_equals_duckdb_in_memory_and_in_a_folder(query, epochs, tmp_path):
     sql = QUERIES[query]
     sources = NEXMARK["sources_of"](sql)
     connection, random = duckdb.connect(), np.random.default_rng(1)
     rows = {name: epochs[0][name].schema.empty_table() for name in sources}
+    stored = None
     with jn.view(None, sql, sources=sources) as view:
-        for epoch in epochs:
+        for number, epoch in enumerate(epochs):
             changes = {}
             for name, each in NEXMARK["changes_of"](epoch, sources).items():
                 is_deleted = random.random(rows[name].num_rows) < 0.05
@@ -48,8 +53,18 @@ def test_a_query_equals_duckdb(query, epochs):
                 weights = pa.array([-1] * deleted.num_rows + [1] * each.num_rows, pa.int64())
                 changes[name] = pa.concat_tables([deleted, each]).append_column("_weight", weights)
             view.apply(**changes)
+            if number % 2 == 0:
+                # Opened again, with a quarter of the memory that the rows take by now.
+                if stored is not None:
+                    stored.close()
+                stored = view_in(
+                    tmp_path / "state", sql, sources=sources, policy=MemoryPolicy.of(max(view.nbytes // 4, LEAST_BYTES))
+                )
+            stored.apply(**changes)
             for name, table in rows.items():
                 connection.register(name, table)
             expected = connection.sql(sql).to_arrow_table()
             assert counted(view.result()) == counted(expected)
+            assert counted(stored.result()) == counted(expected)
         assert expected.num_rows
+        stored.close()
