@@ -160,21 +160,26 @@ def subquery_of(chance: Random, scopes: dict[str, Scope]) -> Term:
 
 
 WINDOWS = [
-    "row_number() OVER (PARTITION BY {} ORDER BY id)",
     "rank() OVER (ORDER BY {})",
     "dense_rank() OVER (PARTITION BY {} ORDER BY {})",
     "count({}) OVER (PARTITION BY {})",
-    "max({}) OVER (PARTITION BY {} ORDER BY id ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING)",
     "min({}) OVER (ORDER BY {})",
-    "lag({}) OVER (ORDER BY id)",
     "first_value({}) OVER (PARTITION BY {} ORDER BY id DESC)",
 ]
+SPLITTING = [
+    "row_number() OVER (PARTITION BY {} ORDER BY id)",
+    "max({}) OVER (PARTITION BY {} ORDER BY id ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING)",
+    "lag({}) OVER (ORDER BY id)",
+]
+"""Windows that differ between equal rows. With two of them, SQL does not define which values are in one row."""
 
 
 def windows_of(chance: Random, scope: Scope) -> tuple[Term, ...]:
     """Return window functions of columns."""
     names = [name for kind in KINDS if kind != "float" for name in scope.get(kind, [])]
     forms = [chance.choice(WINDOWS) for _ in range(chance.randint(1, 3))]
+    if chance.random() < 0.6:
+        forms[chance.randrange(len(forms))] = chance.choice(SPLITTING)
     return tuple(
         Term("any", form, tuple(Term("any", chance.choice(names)) for _ in range(form.count("{}")))) for form in forms
     )
