@@ -93,3 +93,21 @@ def test_bad_arguments_are_refused_before_any_table():
         jn.prepare(LEFT.schema, RIGHT.schema, "ts")
     with pytest.raises(jn.SpecError, match="maintain_order"):
         jn.prepare(LEFT.schema, RIGHT.schema, jn.Asof(on="ts"), maintain_order="right")
+
+
+@pytest.mark.parametrize(
+    ("as_lists", "spec"),
+    [
+        (jn.Range(on=["ts"], lower=0), jn.Range(on="ts", lower=0)),
+        (jn.Range(left_on=["ts"], right_on=["ts"], by=["k"], lower=0), jn.Range(on="ts", by="k", lower=0)),
+        (jn.Asof(on=["ts"], by=["k"], order_by=["x"]), jn.Asof(on="ts", by="k", order_by="x")),
+        (jn.Equi(on=["k"]), jn.Equi(on="k")),
+        (
+            jn.Overlap(left_interval=["ts", "x"], right_interval=["ts", "x"]),
+            jn.Overlap(left_interval=("ts", "x"), right_interval=("ts", "x")),
+        ),
+    ],
+)
+def test_names_may_be_lists(as_lists, spec):
+    table = pa.table({"ts": [1, 5], "k": [1, 2], "x": [3, 6]})
+    assert jn.plan(table, table, as_lists).execute() == jn.plan(table, table, spec).execute()

@@ -15,7 +15,7 @@ from juncture.errors import SpecError
 from juncture.ordered.domain import Distance, Domain
 from juncture.ordered.duration import TimeLength, duration_ns
 from juncture.spec.aggregate import Agg
-from juncture.spec.arguments import check_choice
+from juncture.spec.arguments import check_choice, freeze_names
 from juncture.spec.base import AggregatingSpec, OrderedSpec, resolved_matches
 from juncture.spec.compared import ComparedColumns, check_keys
 from juncture.spec.condition import BoundedValue, JoinCondition, Limit, MatchInterval, ResolvedInequality
@@ -153,6 +153,7 @@ class Range(OrderedSpec, AggregatingSpec):
 
     def __post_init__(self) -> None:
         self.on_pair()
+        freeze_names(self, "on", "left_on", "right_on")
         check_choice("closed", self.closed, get_args(Closed))
         self.check_matches()
         for argument in ("lower", "upper"):
