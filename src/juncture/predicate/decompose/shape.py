@@ -143,17 +143,6 @@ def shape(node: Node, bounds: Mapping[Column, Interval] | None = None) -> Shape:
     excludes the overflow; where it could for pairs of rows, the comparison also stays in the residual. Differences of
     floats become a band that contains every match, widened by rounding, and stay in the residual too. ``bounds`` are
     known intervals of columns, which rule out overflows.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from juncture.predicate.language.parse import parse
-    >>> left = pa.schema({"k": pa.string(), "x": pa.int32(), "y": pa.int32()})
-    >>> right = pa.schema({"k": pa.string(), "z": pa.int32()})
-    >>> print(shape(parse("l.k = r.k AND l.x + l.y > r.z - 3 AND l.x + l.y < r.z + 10 AND x > 0", left, right)))
-    key: l.k = r.k
-    band: l.x + l.y - 10 < r.z < l.x + l.y + 3
-    left filter: l.x > 0
     """
     return _ShapeParts(dict(bounds or {})).take(node)
 
