@@ -48,6 +48,7 @@ class Replacement:
         }
         self.run: set[ViewOperator] = set()
         self.read: dict[ViewOperator, PlanNode] = {}
+        self._scans: dict[ViewOperator, ScanNode] = {}
         self.missing: list[str] = []
         for operator in new.operators:
             if operator.tables and operator not in self.kept:
@@ -68,13 +69,16 @@ class Replacement:
     def _flow(self, operator: ViewOperator) -> None:
         """Have an operator return all of its rows."""
         nodes = [node for node, each in self.new.nodes.items() if each is operator]
-        stored = next((node for node in nodes if isinstance(node, ScanNode) or node in self._stored), None)
+        scan = next((node for node in nodes if isinstance(node, ScanNode)), None)
+        stored = scan or next((node for node in nodes if node in self._stored), None)
         if stored is None:
             self._run(operator)
         elif operator not in self.read:
             self.read[operator] = stored
-            if isinstance(stored, ScanNode) and not self._has_columns(stored):
-                self.missing.append(stored.source)
+            if scan is not None:
+                self._scans[operator] = scan
+                if not self._has_columns(scan):
+                    self.missing.append(scan.source)
 
     def _has_columns(self, scan: ScanNode) -> bool:
         stored = self.old.scans.get(scan.source)
@@ -100,8 +104,8 @@ class Replacement:
         part = OperatorGraph()
         part.operators = [each for each in self.new.operators if each in self.run or each in self.read]
         part.inputs = {
-            node.source if isinstance(node, ScanNode) else str(number): operator
-            for number, (operator, node) in enumerate(self.read.items())
+            self._scans[operator].source if operator in self._scans else str(number): operator
+            for number, operator in enumerate(self.read)
         }
         part.scans, part.domains = self.new.scans, self.new.domains
         return part
@@ -113,15 +117,15 @@ class Replacement:
         return {name: self._rows(self.part.inputs[name], stored[name]) for name in by_size}
 
     def _reader(self, operator: ViewOperator) -> ViewOperator:
-        node = self.read[operator]
-        return self._stored[self.old.scans[node.source] if isinstance(node, ScanNode) else node]
+        scan = self._scans.get(operator)
+        return self._stored[self.read[operator] if scan is None else self.old.scans[scan.source]]
 
     def _rows(self, operator: ViewOperator, stored: ViewOperator) -> Iterator[Change]:
-        node = self.read[operator]
+        scan = self._scans.get(operator)
         places = list(range(len(operator.schema)))
-        if isinstance(node, ScanNode):
-            columns = self.old.scans[node.source].columns
-            places = [columns.index(each) for each in node.columns]
+        if scan is not None:
+            columns = self.old.scans[scan.source].columns
+            places = [columns.index(each) for each in scan.columns]
         for batch, weights in stored.living():
             yield batch_of([batch.column(place) for place in places], operator.schema), weights
 
@@ -129,8 +133,8 @@ class Replacement:
         """Return how an operator gets its rows, as text."""
         if operator in self.run:
             return "copied" if operator.tables and operator in self._twins else "computed"
-        node = self.read.get(operator)
-        return "pass its table" if isinstance(node, ScanNode) and node.source in self.missing else "kept"
+        scan = self._scans.get(operator)
+        return "pass its table" if scan is not None and scan.source in self.missing else "kept"
 
 
 def _twins(old: Mapping[Key, ViewOperator], new: Mapping[Key, ViewOperator]) -> dict[ViewOperator, ViewOperator]:
