@@ -37,7 +37,6 @@ STAGES = frozenset(
         "kept.result",
         "store.writer",
         "store.write",
-        "store.add",
         "store.take_in",
         "store.commit",
         "store.checkpoint",

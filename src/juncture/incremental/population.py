@@ -1,27 +1,20 @@
-"""The first rows of a maintained query. Rows that exceed the memory are loaded in stages, and each stage in parts.
+"""The first rows of a join: partitioned by the hash of their key, and joined part by part.
 
-A stage has operators that read the same stored rows, such as a join and its arranged inputs. It begins when the stages
-before it have passed all of their rows to it. These are in files by the hash of the key by which the stage stores them.
-A part of the hashes fits in memory, and no other part has its keys. So no stored row is looked up, each group is
-emitted once, and the rows of each table become one run in the order on disk. Stages without such a key load their rows
-piece by piece, as if each piece were an epoch.
-
-Rows that fit in memory are one epoch. A join also divides these into parts: a part is small enough that hash tables,
-sorting and row copies stay in the CPU cache, and its memory is reused for the next one. Its rows become one run in
-memory with an unsorted copy on disk, because sorting would take as long as joining.
+Rows that match have one key, so they are in one part. A part is small enough that hash tables, sorting and row copies
+stay in the CPU cache, and its memory is reused for the next one. Rows that fit in memory become one run there, with an
+unsorted copy on disk, because sorting would take as long as joining. Tables larger than memory are partitioned into
+files first. Their parts are in the order of the rows on disk, so that each side becomes one sorted run.
 """
 
 from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
-from functools import partial
-from graphlib import CycleError, TopologicalSorter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -29,24 +22,21 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.errors import StateError
 from juncture.incremental.operators.join_runtime import JoinRuntime
-from juncture.incremental.operators.operator import Change, Flow, ViewOperator
+from juncture.incremental.operators.operator import Change, Flow
 from juncture.incremental.operators.spec_join import StoredJoinOperator
-from juncture.incremental.plan.physical import OperatorGraph
-from juncture.incremental.runtime import ANSWER, Batches, Dataflow, Flows, Runtime
-from juncture.incremental.state.pages import loose_pieces
+from juncture.incremental.runtime import ANSWER, Batches, Runtime
+from juncture.incremental.state.pages import loose_pieces, sorted_pieces
 from juncture.incremental.state.policy import ROW_BYTES
-from juncture.incremental.state.records import unweighted, weighted
+from juncture.incremental.state.records import unweighted, weighted, weighted_schema
 from juncture.incremental.state.run import RunConcatenator
 from juncture.incremental.state.tables import StateTables
-from juncture.kernels.array_types import Codes, Ints, Words
+from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.hash import order_by_code
 from juncture.runtime.progress import Report
 from juncture.spec.schema import SIDES, Side
 
-Locate = Callable[[str, Flow], Flow]
-"""Returns the rows of a source that can be applied, for the next step."""
-
-Hashes = Callable[[pa.RecordBatch], Words]
+if TYPE_CHECKING:
+    from juncture.incremental.state.run_writer import RunWriter
 
 _BITS = 6
 _PARTS = 1 << _BITS
@@ -56,393 +46,60 @@ _PART_ROWS = 1 << 18
 
 _SCATTERED_ROWS = 1 << 17
 
-_FOLLOWING = 4
-"""Output rows per input row in a piece of full size. They have fewer columns, and are short-lived."""
 
-_CAREFUL = 16
-"""The first piece of a source is smaller by this factor, and pieces grow by it at most."""
-
-
-class Loader:
-    """Loads the first rows of a query, for `Runtime.populate`.
-
-    Parameters
-    ----------
-    runtime
-        The query.
-    write
-        Returns rows of an answer in the format that users get.
-    report
-        Progress callback.
-    """
-
-    def __init__(
-        self, runtime: Runtime, write: Callable[[str, Flow], list[pa.RecordBatch]], report: Report | None = None
-    ) -> None:
-        self._runtime = runtime
-        self._write = write
-        self._report = report
-
-    def __call__(self, streams: Mapping[str, Iterable[Change]], locate: Locate) -> Batches:
-        """Return the rows of the answers, in a temporary file if the rows exceed the memory."""
-        changes = {source: iter(stream) for source, stream in streams.items()}
-        taken: dict[str, Flow] = {}
-        left_bytes = self._initial_bytes
-        for source, stream in changes.items():
-            taken[source], left_bytes = _gathered(stream, left_bytes)
-        if left_bytes > 0:
-            return self._load_in_memory(taken, locate)
-        assert self._runtime.tables is not None
-        rows = {source: chain(taken[source], changes[source]) for source in changes}
-        return self._load_in_stages(self._runtime.tables, rows, locate)
-
-    def load_part(
-        self, flow: Dataflow, streams: Mapping[str, Iterable[Change]], static: Collection[str], locate: Locate
-    ) -> None:
-        """Load the rows of some operators of the query, for `Runtime.hand_over`."""
-        for _ in self._load_pieces(flow, streams, static, locate, self._piece_size()):
-            pass
-        if self._runtime.tables is not None:
-            self._runtime.tables.after_piece()
-
-    @property
-    def _initial_bytes(self) -> float:
-        tables = self._runtime.tables
-        return math.inf if tables is None else tables.policy.initial_bytes
-
-    def _load_in_memory(self, rows: Mapping[str, Flow], locate: Locate) -> Batches:
-        flow, static = self._runtime.flow, self._runtime.static
-        first, *others = list(self._load_pieces(flow, rows, static, locate, self._piece_size()))
-        if self._runtime.tables is not None:
-            self._runtime.tables.after_piece()
-        answers = {name: list(self._runtime.living(name)) for name in first} if others else first
-        return {name: self._write(name, changes) for name, changes in answers.items()}
-
-    def _piece_size(self) -> _PieceSize:
-        tables = self._runtime.tables
-        return _PieceSize(math.inf if tables is None else tables.policy.piece_bytes)
-
-    def _load_pieces(
-        self,
-        flow: Dataflow,
-        streams: Mapping[str, Iterable[Change]],
-        static: Collection[str],
-        locate: Locate,
-        size: _PieceSize,
-    ) -> Iterator[Flows]:
-        """Load rows piece by piece, and yield the outputs of each piece."""
-        tables, is_first = self._runtime.tables, True
-        for piece in _pieces(streams, static, size):
-            if tables is not None:
-                tables.check()
-                if not is_first:
-                    tables.after_piece()
-            is_first = False
-            outputs = flow.run({source: self._located(source, rows, locate) for source, rows in piece.items()})
-            flow.commit()
-            yield outputs
-            size.adapt(sum(len(weights) for rows in piece.values() for _, weights in rows), flow.most_rows)
-
-    def _located(self, source: str, rows: Flow, locate: Locate) -> Flow:
-        return locate(source, rows) if source in self._runtime.flow.graph.inputs else rows
-
-    # In stages
-
-    def _load_in_stages(self, tables: StateTables, streams: Mapping[str, Iterable[Change]], locate: Locate) -> Batches:
-        folder, graph = tables.folder / "parts", self._runtime.flow.graph
-        shutil.rmtree(folder, ignore_errors=True)
-        try:
-            folder.mkdir()
-            with ExitStack() as files:
-                answers = {
-                    name: files.enter_context(closing(_AnswerFile(folder / f"answer-{number}")))
-                    for number, name in enumerate(graph.answers)
-                }
-                spools: dict[str, _Spool] = {}
-                stages = _stages(graph, self._runtime.static)
-                for stage in stages:
-                    for name, hashes in stage.hashes.items():
-                        spools[name] = files.enter_context(closing(_Spool(folder / str(len(spools)), hashes)))
-                for stage in stages:
-                    self._load_stage(stage, tables, streams, spools, answers, locate)
-                return {name: each.read() for name, each in answers.items()}
-        except OSError as error:
-            raise StateError(
-                f"State folder {tables.folder} cannot be written: {error}. Check its permissions and the free disk "
-                "space.",
-                name="JN-STATE-WRITE",
-            ) from error
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-    def _load_stage(
-        self,
-        stage: _Stage,
-        tables: StateTables,
-        streams: Mapping[str, Iterable[Change]],
-        spools: Mapping[str, _Spool],
-        answers: Mapping[str, _AnswerFile],
-        locate: Locate,
-    ) -> None:
-        """Load the rows of a stage, and write its outputs for later stages and for the user."""
-        size = self._piece_size()
-        inputs = {name: spools[name] for name in stage.hashes}
-        for source in stage.hashes.keys() & streams.keys():
-            inputs[source].add(streams[source], partial(self._notify, source))
-        for spool in inputs.values():
-            spool.close()
-        if not stage.has_parts:
-            rows = {source: streams.get(source, ()) for source in stage.flow.graph.inputs}
-            rows |= {name: spool.rows(range(_PARTS)) for name, spool in inputs.items()}
-            for outputs in self._load_pieces(stage.flow, rows, stage.static, locate, size):
-                stage.pass_on(outputs, spools)
-            tables.after_piece()
-            for name in answers.keys() & stage.flow.graph.answers.keys():
-                for change in self._runtime.living(name):
-                    answers[name].add(self._write(name, [change]))
-            return
-        size.begin()
-        for some, is_small in _grouped(
-            sum((spool.sizes for spool in inputs.values()), np.zeros(_PARTS, np.int64)), size
-        ):
-            rows = {name: spool.rows(some) for name, spool in inputs.items()}
-            # The rows of an answer are one piece, which has no changes of earlier rows.
-            is_whole = is_small or answers.keys() & stage.flow.graph.answers.keys()
-            for outputs in self._load_pieces(stage.flow, rows, rows if is_whole else stage.static, locate, size):
-                stage.pass_on(outputs, spools)
-                for name in answers.keys() & outputs.keys():
-                    answers[name].add(self._write(name, outputs[name]))
-            tables.append(each.arrangement for each in stage.flow.tables.values())
-            self._notify("output", some.stop, _PARTS)
-        tables.finish_append()
-
-    def _notify(self, phase: str, done: int, total: int) -> None:
-        if self._report is not None:
-            self._report(phase, done, total)
-
-
-@dataclass
-class _Stage:
-    """Operators that are loaded together.
-
-    Attributes
-    ----------
-    flow
-        Runs the operators. The rows that other stages pass to it are sources too.
-    has_parts
-        Whether rows whose hashes differ do not meet in any operator.
-    static
-        The sources that never change.
-    hashes
-        By source, what divides its rows into parts. Without parts, only the sources that are other stages.
-    readers
-        By output, the sources of other stages that read it.
-    """
-
-    flow: Dataflow
-    has_parts: bool
-    static: set[str] = field(default_factory=set)
-    hashes: dict[str, Hashes | None] = field(default_factory=dict)
-    readers: dict[str, list[str]] = field(default_factory=dict)
-
-    def pass_on(self, outputs: Flows, spools: Mapping[str, _Spool]) -> None:
-        """Write outputs for other stages."""
-        for name, readers in self.readers.items():
-            for reader in readers:
-                spools[reader].add(outputs[name])
-
-
-def _stages(graph: OperatorGraph, static: Collection[str]) -> list[_Stage]:
-    """Return the operators in stages, each after those that it reads."""
-    owners: dict[ViewOperator, ViewOperator] = {entry: _owner(graph, source) for source, entry in graph.inputs.items()}
-    stages: list[_Stage] = []
-    place: dict[ViewOperator, int] = {}
-    for number, operators in enumerate(_groups(graph, owners)):
-        part = OperatorGraph()
-        part.operators, part.scans, part.domains = operators, graph.scans, graph.domains
-        stages.append(_Stage(Dataflow(part), all(_keeps_parts(each, operators, owners) for each in operators)))
-        place |= dict.fromkeys(operators, number)
-    unchanging: set[ViewOperator] = {entry for source, entry in graph.inputs.items() if source in static}
-    for operator in graph.operators:
-        stage = stages[place[operator]]
-        if operator.inputs and unchanging.issuperset(operator.inputs):
-            unchanging.add(operator)
-        for position, each in enumerate(operator.inputs):
-            if place[each] == place[operator]:
-                continue
-            # The names of sources and answers are no numbers.
-            name, output = f"{len(place)} {position}", str(len(place))
-            entry = ViewOperator(operator.label, each.schema.types, ())
-            stage.flow.graph.inputs[name] = stage.flow.bridges[operator, position] = entry
-            stage.hashes[name] = partial(stage.flow.part_hashes, operator, position) if stage.has_parts else None
-            stages[place[each]].flow.graph.answers[output] = each
-            stages[place[each]].readers.setdefault(output, []).append(name)
-            place[entry] = place[operator]
-            if each in unchanging:
-                stage.static.add(name)
-    for source, entry in graph.inputs.items():
-        stage, owner = stages[place[entry]], owners[entry]
-        stage.flow.graph.inputs[source] = entry
-        if stage.has_parts:
-            stage.hashes[source] = partial(stage.flow.part_hashes, owner, owner.inputs.index(entry))
-        if entry in unchanging:
-            stage.static.add(source)
-    for name, answer in graph.answers.items():
-        stages[place[answer]].flow.graph.answers[name] = answer
-    for stage in stages:
-        stage.flow.graph.operators = [*stage.flow.bridges.values(), *stage.flow.graph.operators]
-    return stages
-
-
-def _owner(graph: OperatorGraph, source: str) -> ViewOperator:
-    """Return the operator that stores the rows of a source."""
-    rows, entry = graph.source_rows[source], graph.inputs[source]
-    return rows if isinstance(rows, ViewOperator) else next(each for each in graph.operators if entry in each.inputs)
-
-
-def _groups(graph: OperatorGraph, owners: Mapping[ViewOperator, ViewOperator]) -> list[list[ViewOperator]]:
-    """Return the operators that are loaded together, each group after those that it reads."""
-    group = {each: number for number, each in enumerate(graph.operators)}
-
-    def merge(one: int, other: int) -> None:
-        group.update({each: one for each, number in group.items() if number == other})
-
-    for operator in graph.operators:
-        is_step = operator.is_stateless and len(operator.inputs) == 1
-        for each in [*operator.reads, *(operator.inputs if is_step else ()), owners.get(operator, operator)]:
-            merge(group[operator], group[each])
-    while True:
-        before: dict[int, set[int]] = {number: set() for number in group.values()}
-        for operator, number in group.items():
-            before[number] |= {group[each] for each in operator.inputs} - {number}
-        try:
-            order = list(TopologicalSorter(before).static_order())
-            return [[each for each, number in group.items() if number == own] for own in order]
-        except CycleError as error:
-            for number in error.args[1][1:]:
-                merge(error.args[1][0], number)
-
-
-def _keeps_parts(
-    operator: ViewOperator, stage: Sequence[ViewOperator], owners: Mapping[ViewOperator, ViewOperator]
-) -> bool:
-    """Return whether an operator can divide its rows into the parts of its stage.
-
-    Rows of its stage are in parts already. These are its own parts if the operator owns or reads these rows.
-    """
-    inner = [each for each in operator.inputs if each in stage]
-    return operator.has_parts and (
-        operator.is_stateless
-        or all(each in operator.reads or operator in each.reads or owners.get(each) is operator for each in inner)
-    )
-
-
-class _Spool:
-    """Rows in files, one for each part, which ``hashes`` of the rows divide; one file without."""
-
-    def __init__(self, path: Path, hashes: Hashes | None) -> None:
-        self.sizes: Ints = np.zeros(_PARTS, np.int64)
-        """Memory that the rows of each part need."""
-        self._path = path
-        self._hashes = hashes
-        self._writers: dict[int, pa.ipc.RecordBatchStreamWriter] = {}
-
-    def add(self, changes: Iterable[Change], notify: Callable[[int, int], None] = lambda _done, _total: None) -> None:
-        """Write rows."""
-        done = 0
-        for batch, weights in _slices(changes):
-            row_bytes = batch.nbytes // max(1, batch.num_rows) + ROW_BYTES
-            order, ends = None, np.array([0, batch.num_rows])
-            combined = weighted(batch, weights)
-            if self._hashes is not None:
-                order, ends = _by_part(self._hashes(batch), _BITS)
-                combined = rows_of(combined, array_of(order, pa.int32()))
-            counts = np.diff(ends)
-            for part in np.flatnonzero(counts).tolist():
-                if part not in self._writers:
-                    # Each batch may have its own dictionary, which a stream may replace and a file may not.
-                    self._writers[part] = pa.ipc.new_stream(self._file(part), combined.schema)
-                self._writers[part].write_batch(combined.slice(ends[part], counts[part]))
-            self.sizes[: len(counts)] += counts * row_bytes
-            done += batch.num_rows
-            notify(done, 0)
-        notify(done, done)
-
-    def _file(self, part: int) -> str:
-        return f"{self._path}-{part}.arrow"
-
-    def rows(self, parts: Iterable[int]) -> Iterator[Change]:
-        """Yield the rows of some parts, and remove their files."""
-        for part in parts:
-            if part in self._writers:
-                with pa.OSFile(self._file(part)) as file:
-                    yield from map(unweighted, pa.ipc.open_stream(file))
-                Path(self._file(part)).unlink()
-
-    def close(self) -> None:
-        """Finish the files."""
-        for writer in self._writers.values():
-            writer.close()
-
-
-class _AnswerFile:
-    """The rows of an answer in a file, which exists as long as they do."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = str(path)
-        self._writer: pa.ipc.RecordBatchStreamWriter | None = None
-
-    def add(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Write rows."""
-        for batch in batches:
-            if self._writer is None:
-                self._writer = pa.ipc.new_stream(self._path, batch.schema)
-            self._writer.write_batch(batch)
-
-    def read(self) -> list[pa.RecordBatch]:
-        """Return all rows."""
-        self.close()
-        if self._writer is None:
-            return []
-        with pa.memory_map(self._path) as source:
-            return list(pa.ipc.open_stream(source))
-
-    def close(self) -> None:
-        """Finish the file."""
-        if self._writer is not None:
-            self._writer.close()
-
-
-class JoinLoader(Loader):
-    """Loads the first rows of a join."""
+class JoinLoader:
+    """Loads the first rows of a join for `Runtime.populate`. ``write`` returns rows, maybe equal, as users get them."""
 
     def __init__(
         self, runtime: Runtime, write: Callable[[Iterable[Change]], list[pa.RecordBatch]], report: Report | None
     ) -> None:
-        super().__init__(runtime, lambda _answer, rows: write(rows), report)
         join = runtime.flow.graph.answers[ANSWER]
         assert isinstance(join, StoredJoinOperator)
+        self._runtime = runtime
         self._join = join
+        self._write = write
+        self._report = report
 
-    @property
-    def _initial_bytes(self) -> float:
-        # Rows without a key cannot be divided.
-        return super()._initial_bytes if self._join.has_parts else math.inf
+    def __call__(self, streams: Mapping[str, Iterable[Change]], locate: Callable[[str, Flow], Flow]) -> Batches:
+        """Return the rows of the result, in a temporary file if the tables exceed the memory."""
+        changes: dict[Side, Iterator[Change]] = {side: iter(streams[side]) for side in SIDES}
+        taken: dict[Side, Flow] = {side: [] for side in SIDES}
+        tables, keys = self._runtime.tables, self._join.runtime.keys
+        # Rows without a key cannot be partitioned.
+        left_bytes = math.inf if tables is None or not keys.are_any else tables.policy.initial_bytes
+        for side in SIDES:
+            if left_bytes > 0:
+                taken[side], left_bytes = _gathered(changes[side], left_bytes)
+        if left_bytes > 0:
+            answer = self._load_in_memory(taken, locate)
+        else:
+            assert tables is not None
+            parts = {side: chain(taken[side], changes[side]) for side in SIDES}
+            answer = self._load_in_files(tables, parts, locate)
+        self._join.commit()
+        return {ANSWER: answer}
 
-    def _load_in_memory(self, rows: Mapping[str, Flow], locate: Locate) -> Batches:
-        changes: dict[Side, Flow] = {side: rows[side] for side in SIDES}
-        tables, answer = self._runtime.tables, list[pa.RecordBatch]()
+    def _load_part(self, part: Mapping[Side, Flow], locate: Callable[[str, Flow], Flow]) -> list[pa.RecordBatch]:
+        """Load some of the rows, whose keys no other part has, and return their result."""
+        return self._write(self._join.step([locate(side, part[side]) for side in SIDES]))
+
+    # In memory
+
+    def _load_in_memory(
+        self, changes: Mapping[Side, Flow], locate: Callable[[str, Flow], Flow]
+    ) -> list[pa.RecordBatch]:
+        tables, answer = self._runtime.tables, []
         writers = {} if tables is None else {side: tables.writer(is_sorted=False) for side in SIDES}
         joined = {side: self._concatenator(side, changes[side]) for side in SIDES}
         for part in _in_parts(self._join.runtime, changes):
-            answer += self._write(ANSWER, self._join.step([locate(side, part[side]) for side in SIDES]))
+            answer += self._load_part(part, locate)
             for side, each in self._join.sides.items():
                 # Rows of other parts have other keys.
                 for run in each.arrangement.memory:
                     joined[side].add(run)
                     if tables is not None:
-                        for loose in loose_pieces(run, tables.policy.batch_rows):
-                            writers[side].add(loose)
+                        for rows in loose_pieces(run, tables.policy.batch_rows):
+                            writers[side].add(rows)
                 each.arrangement.memory = []
         for side, each in self._join.sides.items():
             with self._runtime.one_epoch(side):
@@ -450,8 +107,7 @@ class JoinLoader(Loader):
             each.arrangement.memory = [] if whole is None else [whole[0]]
             if tables is not None:
                 tables.take_in(each.arrangement, writers[side], whole)
-        self._join.commit()
-        return {ANSWER: answer}
+        return answer
 
     def _concatenator(self, side: Side, changes: Flow) -> RunConcatenator:
         """Return what concatenates the rows of a side into one run."""
@@ -461,6 +117,91 @@ class JoinLoader(Loader):
         lines = len(own.nothing.codes), own.arrangement.lines
         rows = sum(batch.num_rows for batch in batches)
         return RunConcatenator(rows, own.schema, has_all, lines, own.arrangement.matching)
+
+    # In files
+
+    def _load_in_files(
+        self, tables: StateTables, changes: Mapping[Side, Iterable[Change]], locate: Callable[[str, Flow], Flow]
+    ) -> list[pa.RecordBatch]:
+        writers = {side: tables.writer(is_sorted=True) for side in SIDES}
+        parts = tables.folder / "parts"
+        shutil.rmtree(parts, ignore_errors=True)
+        try:
+            parts.mkdir()
+            sizes = {side: self._scatter(side, changes[side], parts) for side in SIDES}
+            total = sizes["left"] + sizes["right"]
+            answer = self._load_files(parts, _grouped(total, tables.piece_bytes), locate, writers, tables)
+        except OSError as error:
+            raise StateError(
+                f"State folder {tables.folder} cannot be written: {error}. Check its permissions and the free disk "
+                "space.",
+                name="JN-STATE-WRITE",
+            ) from error
+        finally:
+            shutil.rmtree(parts, ignore_errors=True)
+        for side, each in self._join.sides.items():
+            tables.take_in(each.arrangement, writers[side])
+        return answer
+
+    def _scatter(self, side: Side, changes: Iterable[Change], parts: Path) -> Ints:
+        """Write the rows of a side in parts, and return the memory that each needs."""
+        schema = weighted_schema(self._join.sides[side].schema)
+        sizes = np.zeros(_PARTS, np.int64)
+        done = 0
+        with ExitStack() as files:
+            paths = [str(_path(parts, side, part)) for part in range(_PARTS)]
+            writers = [files.enter_context(pa.ipc.new_stream(path, schema)) for path in paths]
+            for batch, weights in _slices(changes):
+                row_bytes = batch.nbytes // max(1, batch.num_rows) + ROW_BYTES
+                order, ends = _by_part(self._join.runtime, side, batch, _BITS)
+                scattered = rows_of(weighted(batch, weights), array_of(order, pa.int32()))
+                counts = np.diff(ends)
+                for part in np.flatnonzero(counts).tolist():
+                    writers[part].write_batch(scattered.slice(ends[part], counts[part]))
+                sizes += counts * row_bytes
+                done += batch.num_rows
+                self._notify(side, done, 0)
+        self._notify(side, done, done)
+        return sizes
+
+    def _load_files(
+        self,
+        parts: Path,
+        groups: Iterable[range],
+        locate: Callable[[str, Flow], Flow],
+        writers: Mapping[Side, RunWriter],
+        tables: StateTables,
+    ) -> list[pa.RecordBatch]:
+        """Join the rows part by part."""
+        path = parts / "answer.arrow"
+        with ExitStack() as files:
+            sink: pa.ipc.RecordBatchStreamWriter | None = None
+            for some in groups:
+                for batch in self._load_part({side: _read(parts, side, some) for side in SIDES}, locate):
+                    if sink is None:
+                        # Each part has its own dictionary, which a stream may replace and a file may not.
+                        sink = files.enter_context(pa.ipc.new_stream(str(path), batch.schema))
+                    sink.write_batch(batch)
+                self._spill(writers, tables.policy.batch_rows)
+                self._notify("output", some.stop, _PARTS)
+        if sink is None:
+            return []
+        with pa.memory_map(str(path)) as source:
+            return list(pa.ipc.open_stream(source))
+
+    def _spill(self, writers: Mapping[Side, RunWriter], batch_rows: int) -> None:
+        """Write the rows in memory, and release them."""
+        keys = self._join.runtime.keys
+        for side, each in self._join.sides.items():
+            for run in each.arrangement.memory:
+                for rows in sorted_pieces(run, keys.hashes(run.groups), batch_rows)[1]:
+                    writers[side].add(rows)
+            each.arrangement.memory = []
+        keys.forget()
+
+    def _notify(self, phase: str, done: int, total: int) -> None:
+        if self._report is not None:
+            self._report(phase, done, total)
 
 
 def _gathered(changes: Iterator[Change], most_bytes: float) -> tuple[Flow, float]:
@@ -482,10 +223,7 @@ def _in_parts(join: JoinRuntime, changes: Mapping[Side, Sequence[Change]]) -> It
         yield {side: list(changes[side]) for side in SIDES}
         return
     ordered = {
-        side: [
-            (batch, weights, (weights == 1).all(), *_by_part(join.hashes_of(side, batch), bits))
-            for batch, weights in flow
-        ]
+        side: [(batch, weights, (weights == 1).all(), *_by_part(join, side, batch, bits)) for batch, weights in flow]
         for side, flow in changes.items()
     }
     for part in range(1 << bits):
@@ -499,13 +237,27 @@ def _in_parts(join: JoinRuntime, changes: Mapping[Side, Sequence[Change]]) -> It
         yield found
 
 
-def _by_part(hashes: Words, bits: int) -> tuple[Codes, Ints]:
-    """Return rows in the order of the parts of their hashes, and the start of each part, with the end."""
-    part = (hashes >> np.uint64(64 - bits)).astype(np.int32)
+def _by_part(join: JoinRuntime, side: Side, batch: pa.RecordBatch, bits: int) -> tuple[Codes, Ints]:
+    """Return the rows of a batch in the order of their parts, and the start of each part, with the end."""
+    part = (join.hashes_of(side, batch) >> np.uint64(64 - bits)).astype(np.int32)
     ends = np.append(0, np.cumsum(np.bincount(part, minlength=1 << bits)))
     order = np.empty(len(part), np.int32)
     order_by_code(part, 0, ends[:-1].astype(np.int32), order)
     return order, ends
+
+
+def _path(parts: Path, side: Side, part: int) -> Path:
+    return parts / f"{side}-{part}.arrow"
+
+
+def _read(parts: Path, side: Side, some: range) -> Flow:
+    """Return the rows of some parts, and remove their files."""
+    flow: Flow = []
+    for part in some:
+        with pa.OSFile(str(_path(parts, side, part))) as file:
+            flow += map(unweighted, pa.ipc.open_stream(file))
+        _path(parts, side, part).unlink()
+    return flow
 
 
 def _slices(changes: Iterable[Change]) -> Iterator[Change]:
@@ -515,58 +267,10 @@ def _slices(changes: Iterable[Change]) -> Iterator[Change]:
             yield batch.slice(first, _SCATTERED_ROWS), weights[first : first + _SCATTERED_ROWS]
 
 
-class _PieceSize:
-    """The bytes of a source to load at once. ``most_bytes`` limits the rows and the rows that follow from them."""
-
-    def __init__(self, most_bytes: float) -> None:
-        self.most_bytes = most_bytes
-        self.now_bytes = most_bytes
-
-    def begin(self) -> None:
-        """Reset for the next source, whose rows may have any number of matches."""
-        self.now_bytes = self.most_bytes / _CAREFUL
-
-    def adapt(self, rows: int, most_rows: int) -> None:
-        """Adapt the size to the rows of the last piece and the largest output of one operator."""
-        self.now_bytes = min(
-            _CAREFUL * self.now_bytes, self.most_bytes * min(1.0, _FOLLOWING * rows / max(most_rows, 1))
-        )
-
-
-def _pieces(
-    streams: Mapping[str, Iterable[Change]], together: Collection[str], size: _PieceSize
-) -> Iterator[dict[str, Flow]]:
-    """Yield at least one piece of rows. The sources in ``together`` are in the first piece, whatever their size."""
-    piece: dict[str, Flow] = {}
-    taken, is_first = 0.0, True
-    for source in sorted(streams, key=lambda each: each not in together):
-        if not is_first:
-            if piece:
-                yield piece
-            piece, taken = {}, 0.0
-            size.begin()
-        for batch, weights in streams[source]:
-            row_bytes = ROW_BYTES + batch.nbytes / max(batch.num_rows, 1)
-            first = 0
-            while first < batch.num_rows:
-                if taken >= size.now_bytes and source not in together:
-                    yield piece
-                    piece, taken, is_first = {}, 0.0, False
-                room = batch.num_rows if source in together else (size.now_bytes - taken) / row_bytes
-                count = min(batch.num_rows - first, int(max(1, min(room, batch.num_rows))))
-                piece.setdefault(source, []).append((batch.slice(first, count), weights[first : first + count]))
-                taken += row_bytes * count
-                first += count
-    if piece or is_first:
-        yield piece
-
-
-def _grouped(sizes: Ints, size: _PieceSize) -> Iterator[tuple[range, bool]]:
-    """Yield ranges of consecutive parts, and whether they are about as small as ``size``; one part may be larger."""
+def _grouped(sizes: Ints, most: int) -> Iterator[range]:
+    """Yield ranges of consecutive parts that fit in memory together."""
     first = 0
-    while first < _PARTS:
-        end = first + 1
-        while end < _PARTS and sizes[first : end + 1].sum() <= size.now_bytes:
-            end += 1
-        yield range(first, end), bool(sizes[first:end].sum() <= _FOLLOWING * size.now_bytes)
-        first = end
+    for part in range(1, _PARTS + 1):
+        if part == _PARTS or sizes[first : part + 1].sum() > most:
+            yield range(first, part)
+            first = part

@@ -5,6 +5,7 @@ A join is a query of one operator, and a view one that is planned from SQL. A qu
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +25,6 @@ from juncture.incremental.plan.physical import OperatorGraph
 from juncture.incremental.plan.replacement import Replacement
 from juncture.incremental.state.records import Position
 from juncture.incremental.state.tables import StateTable, StateTables
-from juncture.kernels.array_types import Words
 
 if TYPE_CHECKING:
     from juncture.incremental.state.store import Store
@@ -49,15 +49,10 @@ _REPLAYED_ROWS = 1 << 14
 
 
 class Dataflow:
-    """Runs operators.
-
-    ``most_rows`` is the largest output of one operator in the last epoch. ``bridges`` replace inputs of operators, by
-    their positions.
-    """
+    """Runs operators. ``most_rows`` is the largest output of one operator in the last epoch."""
 
     def __init__(self, graph: OperatorGraph) -> None:
         self.graph = graph
-        self.bridges: dict[tuple[ViewOperator, int], ViewOperator] = {}
         self.most_rows = 0
 
     @property
@@ -75,54 +70,40 @@ class Dataflow:
 
     def run(self, changes: Flows, *, wants_answers: bool = True) -> Flows:
         """Return the output of an epoch, or raise `DataError` for a failed value. `commit` or `abandon` must follow."""
-        inner = {each for operator in self.graph.operators for each in self._inputs(operator)}
-        outputs: dict[ViewOperator, Flow] = {}
+        inner = {id(each) for operator in self.graph.operators for each in operator.inputs}
+        outputs: dict[int, Flow] = {}
         for source, entry in self.graph.inputs.items():
-            outputs[entry] = [each for each in changes.get(source, []) if each[0].num_rows]
-            entry.emitted_rows += sum(len(weights) for _, weights in outputs[entry])
+            outputs[id(entry)] = [each for each in changes.get(source, []) if each[0].num_rows]
+            entry.emitted_rows += sum(len(weights) for _, weights in outputs[id(entry)])
         self.most_rows = 0
         for operator in self.graph.operators:
-            if operator in outputs:
+            if id(operator) in outputs:
                 continue
-            operator.is_output_read = wants_answers or operator in inner
-            flows = [outputs.get(each, []) for each in self._inputs(operator)]
+            operator.is_output_read = wants_answers or id(operator) in inner
+            flows = [outputs.get(id(each), []) for each in operator.inputs]
             if operator.waits and not any(flows):
-                outputs[operator] = []
+                outputs[id(operator)] = []
                 continue
             start = time.perf_counter()
-            with self._readable_errors(operator):
+            try:
                 output = _step(operator, flows)
+            except (pa.ArrowException, DataError) as error:
+                if len(self.graph.operators) == 1 + len(self.graph.inputs):
+                    # The only operator needs no name.
+                    raise
+                text, name = f"{error}. Correct the value, or protect it with CASE in the query.", ""
+                if isinstance(error, DataError):
+                    text, name = error.message, error.name
+                raise DataError(
+                    f"Operator {operator.label!r} failed, and these changes were not applied: {text}",
+                    name=name or "JN-VIEW-VALUE",
+                ) from error
             rows = sum(len(weights) for _, weights in output)
             operator.emitted_rows += rows
             self.most_rows = max(self.most_rows, rows)
             operator.seconds += time.perf_counter() - start
-            outputs[operator] = output
-        return {name: outputs[operator] for name, operator in self.graph.answers.items()}
-
-    def _inputs(self, operator: ViewOperator) -> list[ViewOperator]:
-        return [self.bridges.get((operator, place), each) for place, each in enumerate(operator.inputs)]
-
-    def part_hashes(self, operator: ViewOperator, place: int, batch: pa.RecordBatch) -> Words:
-        """Return the hashes that divide the rows of an input of an operator into parts."""
-        with self._readable_errors(operator):
-            return operator.part_hashes(place, batch)
-
-    @contextmanager
-    def _readable_errors(self, operator: ViewOperator) -> Iterator[None]:
-        """Raise `DataError` with the name of an operator for a failed value."""
-        try:
-            yield
-        except (pa.ArrowException, DataError) as error:
-            if not self.graph.scans and len(self.graph.operators) == 1 + len(self.graph.inputs):
-                # The only operator needs no name.
-                raise
-            text, name = f"{error}. Correct the value, or protect it with CASE in the query.", ""
-            if isinstance(error, DataError):
-                text, name = error.message, error.name
-            raise DataError(
-                f"Operator {operator.label!r} failed, and these changes were not applied: {text}",
-                name=name or "JN-VIEW-VALUE",
-            ) from error
+            outputs[id(operator)] = output
+        return {name: outputs[id(operator)] for name, operator in self.graph.answers.items()}
 
     def commit(self) -> None:
         """Commit the last epoch."""
@@ -178,10 +159,6 @@ class Query:
     opener: str  # how it is opened, for messages
     unmatched_deletes: Literal["error", "count"] = "error"
     static: Collection[str] = field(default=())  # the sources that never change after the first epoch
-
-
-LoadPart = Callable[[Dataflow, Mapping[str, Iterable[Change]], Collection[str], Callable[[str, Flow], Flow]], None]
-"""Loads rows of some operators: passed are the operators, rows by source, static sources, and what locates rows."""
 
 
 class Load(Protocol):
@@ -303,7 +280,7 @@ class Runtime:
         self._is_whole = True
         return answers
 
-    def populate(self, streams: Mapping[Table, Iterable[Change]], offset: Any, load: Load) -> Batches:
+    def populate(self, streams: Mapping[Table, Iterable[Change]], offset: Any, load: Load | None = None) -> Batches:
         """Load the first rows as the first epoch, and return all answers. After an error, there are no rows."""
         if self.position.epoch:
             raise PlanError(
@@ -315,7 +292,7 @@ class Runtime:
         unmatched = dict(self.position.missing)
         self._is_whole = False
         try:
-            answers = load(streams, lambda source, flow: self._located(source, flow, unmatched))
+            answers = (load or self._load)(streams, lambda source, flow: self._located(source, flow, unmatched))
             position = self._next_position(unmatched, offset)
             if self.tables is not None:
                 self.tables.checkpoint(position)
@@ -326,6 +303,34 @@ class Runtime:
         self._last = None
         self._is_whole = True
         return answers
+
+    def _load(self, streams: Mapping[Table, Iterable[Change]], locate: Callable[[str, Flow], Flow]) -> Batches:
+        """Load the first rows in pieces, if they are many."""
+        answers: Flows = {}
+        for count, output in enumerate(self._loaded(self.flow, streams, locate, self._query.static)):
+            answers = {} if count else output
+        if not answers:
+            answers = {name: list(self.living(name)) for name in self.flow.graph.answers}
+        return {name: self._write(name, flow) for name, flow in answers.items()}
+
+    def _loaded(
+        self,
+        flow: Dataflow,
+        streams: Mapping[Table, Iterable[Change]],
+        locate: Callable[[str, Flow], Flow],
+        together: Collection[str],
+    ) -> Iterator[Flows]:
+        """Load rows in pieces, and yield the output of each. Those of some sources are loaded ``together``."""
+        size = _PieceSize(math.inf if self.tables is None else self.tables.piece_bytes)
+        for piece in _pieces(streams, together, size):
+            if self.tables is not None:
+                self.tables.check()
+            output = flow.run({source: locate(source, rows) for source, rows in piece.items()})
+            flow.commit()
+            if self.tables is not None:
+                self.tables.after_piece()
+            size.adapt(sum(len(weights) for rows in piece.values() for _, weights in rows), flow.most_rows)
+            yield output
 
     def _located(self, source: str, flow: Flow, unmatched: dict[str, int]) -> Flow:
         """Return the applicable changes of a source, and count its unmatched deletes."""
@@ -387,7 +392,6 @@ class Runtime:
         replacement: Replacement,
         tables: Mapping[str, Iterable[Change]],
         identity: Mapping[str, Any],
-        load: LoadPart,
         *,
         is_alike: bool,
     ) -> Batches:
@@ -395,7 +399,7 @@ class Runtime:
 
         Unless ``is_alike``, the answers have other columns, and all rows are inserts. After an error, this query
         continues. ``tables`` has the rows of sources that are not stored, and ``identity`` is the definition of the new
-        query in a store. ``load`` loads the operators that are not kept.
+        query in a store.
         """
         unmatched = dict(self.position.missing)
         self._is_whole = False
@@ -408,7 +412,8 @@ class Runtime:
             def locate(source: str, flow: Flow) -> Flow:
                 return new._located(source, flow, unmatched) if source in tables else flow
 
-            load(Dataflow(part), streams, static, locate)
+            for _ in new._loaded(Dataflow(part), streams, locate, static):
+                pass
             new.flow.restored()
             answers = {}
             for name, answer in new.flow.graph.answers.items():
@@ -451,11 +456,6 @@ class Runtime:
         return node.sources <= frozenset(self._query.static)
 
     # Reading
-
-    @property
-    def static(self) -> Collection[str]:
-        """The sources that never change."""
-        return self._query.static
 
     def last(self) -> Batches | None:
         """Return the changes of each answer in the last epoch; None if it was populated, as these are not stored."""
@@ -553,6 +553,65 @@ class MaintainedQuery(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+# Initial rows
+
+Piece = dict[str, Flow]
+"""Rows by source."""
+
+_ROW_BYTES = 60
+"""Approximate bytes of a row in memory besides its columns."""
+
+_FOLLOWING = 4
+"""Output rows per input row in a piece of full size. They have fewer columns, and are short-lived."""
+
+_CAREFUL = 16
+"""The first piece of a source is smaller by this factor, and pieces grow by it at most."""
+
+
+class _PieceSize:
+    """The bytes of a source to load at once. ``most_bytes`` limits the rows and the rows that follow from them."""
+
+    def __init__(self, most_bytes: float) -> None:
+        self.most_bytes = most_bytes
+        self.now_bytes = most_bytes
+
+    def begin(self) -> None:
+        """Reset for the next source, whose rows may have any number of matches."""
+        self.now_bytes = self.most_bytes / _CAREFUL
+
+    def adapt(self, rows: int, most_rows: int) -> None:
+        """Adapt the size to the rows of the last piece and the largest output of one operator."""
+        self.now_bytes = min(
+            _CAREFUL * self.now_bytes, self.most_bytes * min(1.0, _FOLLOWING * rows / max(most_rows, 1))
+        )
+
+
+def _pieces(streams: Mapping[Table, Iterable[Change]], together: Collection[str], size: _PieceSize) -> Iterator[Piece]:
+    """Yield at least one piece of rows. The sources in ``together`` are in the first piece, whatever their size."""
+    piece: Piece = {}
+    taken, is_first = 0.0, True
+    for source in sorted(streams, key=lambda each: each not in together):
+        if not is_first:
+            if piece:
+                yield piece
+            piece, taken = {}, 0.0
+            size.begin()
+        for batch, weights in streams[source]:
+            row_bytes = _ROW_BYTES + batch.nbytes / max(batch.num_rows, 1)
+            first = 0
+            while first < batch.num_rows:
+                if taken >= size.now_bytes and source not in together:
+                    yield piece
+                    piece, taken, is_first = {}, 0.0, False
+                room = batch.num_rows if source in together else (size.now_bytes - taken) / row_bytes
+                count = min(batch.num_rows - first, int(max(1, min(room, batch.num_rows))))
+                piece.setdefault(source, []).append((batch.slice(first, count), weights[first : first + count]))
+                taken += row_bytes * count
+                first += count
+    if piece or is_first:
+        yield piece
 
 
 def _combined(epochs: Iterable[Flows], most_rows: int) -> Iterator[list[Flows]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +12,7 @@ import juncture as jn
 from incremental.view.test_queries import QUERIES
 from juncture.errors import DataError, StateError
 from juncture.incremental.state.policy import MemoryPolicy
-from support.state import ON_DISK, SMALL_STATE, view_in
+from support.state import ON_DISK, view_in
 from support.viewing import SCHEMAS, Forgetful, check, forgetful
 
 
@@ -42,26 +41,6 @@ OFTEN = (
 )
 def test_a_query_of_rows_on_disk(query, tmp_path):
     check(OnDisk(QUERIES[query], 2, tmp_path / "state"))
-
-
-@dataclass
-class InStages(Forgetful):
-    """A view whose first rows are loaded in stages."""
-
-    piece_bytes: int = 0
-
-    def opened(self):
-        sources = {name: jn.Source(schema, static=name in self.static) for name, schema in SCHEMAS.items()}
-        policy = replace(SMALL_STATE, piece_bytes=self.piece_bytes)
-        return forgetful(view_in(self.folder, self.query, sources=sources, policy=policy))
-
-
-@pytest.mark.parametrize("piece_bytes", [100, 1_000])
-@pytest.mark.parametrize(
-    "query", [pytest.param(name, marks=[] if name in OFTEN else pytest.mark.nightly) for name in QUERIES]
-)
-def test_first_rows_in_stages(query, piece_bytes, tmp_path):
-    check(InStages(QUERIES[query], 3, tmp_path / "state", epochs=3, populated=60, piece_bytes=piece_bytes))
 
 
 def test_an_asof_join_of_rows_on_disk(tmp_path):

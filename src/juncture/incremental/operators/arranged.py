@@ -23,9 +23,6 @@ from juncture.incremental.state.tables import StateTable
 from juncture.kernels.array_types import Codes, Ints, Mask, Words
 from juncture.kernels.hash_table import EMPTY
 
-_SIGN = np.uint64(1 << 63)
-"""Row hashes are ordered as signed integers."""
-
 _CODED_ALONE = 3
 """Up to this number of key columns, coding each column separately is faster."""
 
@@ -103,15 +100,6 @@ class KeyDomain:
         """Return the hashes of codes that `of` returned in this epoch; zero for `EMPTY`."""
         hashes = self._known.hashes[np.maximum(keys, 0)]
         hashes[keys == EMPTY] = 0
-        return hashes
-
-    def hashes_of(self, columns: list[pa.Array], rows: int) -> Words:
-        """Return the hashes of keys without assigning codes; zero where a value is null, unless nulls are equal."""
-        if self._hashes is None:
-            return np.zeros(rows, np.uint64)
-        hashes, usable = self._hashes.of(columns)
-        if usable is not None:
-            hashes[~usable] = 0
         return hashes
 
     def key_hashes(self, run: Run, keys_of: Callable[[pa.RecordBatch], list[pa.Array]]) -> Words:
@@ -197,12 +185,6 @@ class ArrangedOperator(ViewOperator):
         none = np.zeros((0, batch.num_rows), np.int64)
         codes = none if self._order is None else interval_codes(self._order.codes(batch))
         return Delta.of(batch, weights, self.codes_of(batch), codes, hashes)
-
-    def part_hashes(self, _place: int, batch: pa.RecordBatch, /) -> Words:
-        """Return the hashes of the keys; without keys, those of whole rows, which are not read by key."""
-        if self.keys:
-            return self.domain.hashes_of(self.keys_of(batch), batch.num_rows)
-        return self.identity.hashes(batch).view(np.uint64) ^ _SIGN
 
     def step(self, flows: Sequence[Flow]) -> Flow:
         """Compute the delta, and return each changed row once."""

@@ -7,7 +7,7 @@ arrangements, and no input is buffered for another.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -102,14 +102,14 @@ class JoinOperator(ViewOperator):
         return [path.start for path, *_ in self._paths]
 
     @property
-    def arrangements(self) -> list[set[ArrangedOperator]]:
+    def reads(self) -> list[set[ArrangedOperator]]:
         """The arrangements of each input that the join reads."""
-        arrangements = [{each} for each in self._arranged]
+        reads = [{each} for each in self._arranged]
         for path, *_ in self._paths:
-            arrangements[path.part].add(path.start)
+            reads[path.part].add(path.start)
             for each in path.lookups:
-                arrangements[each.part].add(each.arranged)
-        return arrangements
+                reads[each.part].add(each.arranged)
+        return reads
 
     def _keys_of(self, part: int, arranged: ArrangedOperator) -> KnownKeys:
         return arranged.domain, tuple(shifted(key, self._first[part]) for key in arranged.keys)
@@ -127,22 +127,6 @@ class JoinOperator(ViewOperator):
         for arranged in arrangements:
             arranged.notes_keys = True
         return arrangements
-
-    @property
-    def reads(self) -> Collection[ViewOperator]:
-        """The arranged inputs, some of them by several keys."""
-        return set[ViewOperator]().union(*self.arrangements)
-
-    @property
-    def has_parts(self) -> bool:
-        """Whether all lookups of a path have the key by which its changes are arranged."""
-        for path, *_ in self._paths:
-            equal = {self._keys_of(path.part, path.start)}
-            for each in path.lookups:
-                if not each.keys or (each.arranged.domain, each.keys) not in equal:
-                    return False
-                equal.add(self._keys_of(each.part, each.arranged))
-        return True
 
     def _read_by(self, path: JoinPath) -> dict[int, list[int]]:
         """Return the columns of each input that a path reads."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ from juncture.columnar.arrays import array_of, joined_batches, rows_of, true_row
 from juncture.incremental.changes.identity import NoIdentityError, RowIdentity
 from juncture.incremental.expressions.expression import Expression, InputColumn, evaluate
 from juncture.incremental.state.tables import StateTable
-from juncture.kernels.array_types import Ints, Words
+from juncture.kernels.array_types import Ints
 
 Change = tuple[pa.RecordBatch, Ints]
 """Rows and the changes of their weights."""
@@ -22,8 +22,6 @@ Flow = list[Change]
 
 class ViewOperator:
     """A node of a dataflow. A source is one without inputs, and never steps. Counts cover all epochs."""
-
-    is_stateless = False
 
     def __init__(self, label: str, types: Sequence[pa.DataType], inputs: Sequence[ViewOperator]) -> None:
         self.label = label
@@ -36,20 +34,6 @@ class ViewOperator:
     def step(self, flows: Sequence[Flow]) -> Flow:
         """Return the output changes for the changes of each input. `abandon` must be able to undo the step."""
         raise NotImplementedError
-
-    @property
-    def reads(self) -> Collection[ViewOperator]:
-        """The operators whose stored rows it reads."""
-        return ()
-
-    @property
-    def has_parts(self) -> bool:
-        """Whether rows whose `part_hashes` differ do not meet, so that they can be in different epochs."""
-        return True
-
-    def part_hashes(self, _place: int, batch: pa.RecordBatch, /) -> Words:
-        """Return hashes that divide the rows of an input into parts, in the order in which they are stored."""
-        return np.zeros(batch.num_rows, np.uint64)
 
     @property
     def waits(self) -> bool:
@@ -144,8 +128,6 @@ def consolidated(flow: Flow, schema: pa.Schema) -> Flow:
 class FilterOperator(ViewOperator):
     """Returns the columns ``shown`` of the rows for which a condition is true."""
 
-    is_stateless = True
-
     def __init__(self, label: str, source: ViewOperator, condition: Expression, shown: Sequence[int]) -> None:
         super().__init__(label, [source.schema.types[place] for place in shown], (source,))
         self._condition = condition
@@ -167,8 +149,6 @@ class FilterOperator(ViewOperator):
 class ProjectOperator(ViewOperator):
     """Computes expressions for each row."""
 
-    is_stateless = True
-
     def __init__(self, label: str, source: ViewOperator, columns: Sequence[Expression]) -> None:
         super().__init__(label, [each.type for each in columns], (source,))
         self._columns = columns
@@ -187,13 +167,6 @@ class ProjectOperator(ViewOperator):
 
 class UnionOperator(ViewOperator):
     """Concatenates its inputs."""
-
-    is_stateless = True
-
-    @property
-    def has_parts(self) -> bool:
-        """Rows need no parts."""
-        return False
 
     def step(self, flows: Sequence[Flow]) -> Flow:
         """Return the rows of all inputs."""

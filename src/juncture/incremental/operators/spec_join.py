@@ -18,7 +18,6 @@ from juncture.incremental.operators.join_runtime import JoinRuntime, join_runtim
 from juncture.incremental.operators.operator import Change, Flow, ViewOperator, batch_of
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.state.tables import StateTable
-from juncture.kernels.array_types import Words
 from juncture.matching.output import Output, project, stored_join
 from juncture.spec.base import Spec
 from juncture.spec.resolved import Resolved
@@ -58,15 +57,6 @@ class StoredJoinOperator(ViewOperator):
 
     def _output_rows(self, changes: Iterable[Change]) -> Flow:
         return list(changes)
-
-    @property
-    def has_parts(self) -> bool:
-        """Whether the join has keys."""
-        return self.runtime.keys.are_any
-
-    def part_hashes(self, place: int, batch: pa.RecordBatch, /) -> Words:
-        """Return the hashes of the keys of a side."""
-        return self.runtime.hashes_of(SIDES[place], batch)
 
     def commit(self) -> None:
         """Commit the rows of both sides."""
@@ -172,12 +162,6 @@ class SpecJoinOperator(StoredJoinOperator):
         """Return the inserted and deleted rows of the join."""
         with self._readable_errors():
             return super().step([self._computed(side, flow) for side, flow in zip(SIDES, flows, strict=True)])
-
-    def part_hashes(self, place: int, batch: pa.RecordBatch, /) -> Words:
-        """Return the hashes of the keys of a side."""
-        with self._readable_errors():
-            (computed, _), *_ = self._computed(SIDES[place], [(batch, np.zeros(batch.num_rows, np.int64))])
-            return super().part_hashes(place, computed)
 
     def _computed(self, side: Side, flow: Flow) -> Flow:
         schema = self.sides[side].schema

@@ -297,7 +297,7 @@ class Store:
             if written is not None:
                 moved = rocksdict.IngestExternalFileOptions()
                 moved.set_move_files(True)
-                self._database.ingest_external_file([str(path) for path in writer.paths], moved)
+                self._database.ingest_external_file([str(writer.path)], moved)
                 self._runs.add(written[0].number)
             return written
 
@@ -305,13 +305,9 @@ class Store:
         """Write rows as a run, and ingest it."""
         writer = self.writer(is_sorted=is_sorted)
         for rows in pieces:
-            self.add(writer, rows)
+            with self._writing():
+                writer.add(rows)
         return self.take_in(writer)
-
-    def add(self, writer: RunWriter, rows: BlockRows) -> None:
-        """Append rows to a run that is being written."""
-        with self._writing():
-            writer.add(rows)
 
     # Committing
 
