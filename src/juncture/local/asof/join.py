@@ -43,7 +43,8 @@ def execute(
     free_bytes = context.memory.total_bytes * _OUTPUT_SHARE - output_bytes
     # Shown columns of files are decoded in the same pass as the others, if there is room for them.
     keeps_right = merges and right.plain_bytes_of(shown["right"]) <= free_bytes
-    near, far = left.buffering(shown["left"]), right.buffering(shown["right"]) if keeps_right else right
+    near = left.buffering(shown["left"]) if left.plain_bytes_of(shown["left"]) <= free_bytes else left
+    far = right.buffering(shown["right"]) if keeps_right else right
     search = Search(join, near, far, context, merges=merges, keep_codes=join.right_on in shown["right"])
     if left.num_rows * search.row_bytes <= room_bytes and free_bytes >= 0:
         found = search.run(room_bytes)
