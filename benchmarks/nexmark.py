@@ -316,7 +316,7 @@ def page(results: dict[str, Any]) -> str:
     """Return the page of some results."""
     rows = [
         f"| {query} | {found['millions_per_cpu_s']:.2f} | {1_000 * found['slowest_s']:.0f} ms |"
-        for query, found in results["queries"].items()
+        for query, found in sorted(results["queries"].items(), key=lambda each: int(each[0][1:]))
     ]
     machine = results["machine"]
     return "\n".join(

@@ -6,7 +6,6 @@ A join is a query of one operator, and a view one that is planned from SQL. A qu
 from __future__ import annotations
 
 import math
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,14 +16,15 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, rows_of
 from juncture.errors import DataError, PlanError, StateError
+from juncture.incremental.dataflow import Dataflow, Flows
 from juncture.incremental.operators.operator import Change, Flow, ViewOperator, consolidated
+from juncture.incremental.pieces import PieceSize, combined, pieces
 from juncture.incremental.plan.nodes import PlanNode
 from juncture.incremental.plan.physical import OperatorGraph
 from juncture.incremental.plan.replacement import Replacement
 from juncture.incremental.state.records import Position
-from juncture.incremental.state.tables import StateTable, StateTables
+from juncture.incremental.state.tables import StateTables
 
 if TYPE_CHECKING:
     from juncture.incremental.state.store import Store
@@ -35,9 +35,6 @@ Batches = dict[str, list[pa.RecordBatch]]
 Answer = list[pa.RecordBatch] | Mapping[str, list[pa.RecordBatch]]
 """What a maintained query returns: the changes of its result, or of several results by name."""
 
-Flows = Mapping[str, Flow]
-"""Changes by source, or by answer."""
-
 ANSWER = "answer"
 """The name of the only answer of a query."""
 
@@ -46,107 +43,6 @@ Table = TypeVar("Table", bound=str)
 
 _REPLAYED_ROWS = 1 << 14
 """Approximate number of changes that are applied at once when a query is opened."""
-
-
-class Dataflow:
-    """Runs operators. ``most_rows`` is the largest output of one operator in the last epoch."""
-
-    def __init__(self, graph: OperatorGraph) -> None:
-        self.graph = graph
-        self.most_rows = 0
-
-    @property
-    def tables(self) -> dict[str, StateTable]:
-        """The stored rows of all operators, by their names in a store."""
-        return {
-            self.table_name(operator, name): table
-            for operator in self.graph.operators
-            for name, table in operator.tables.items()
-        }
-
-    def table_name(self, operator: ViewOperator, name: str) -> str:
-        """Return the name in a store of the rows that an operator has under a name."""
-        return f"{self.graph.operators.index(operator)} {operator.label}: {name}"
-
-    def run(self, changes: Flows, *, wants_answers: bool = True) -> Flows:
-        """Return the output of an epoch, or raise `DataError` for a failed value. `commit` or `abandon` must follow."""
-        inner = {id(each) for operator in self.graph.operators for each in operator.inputs}
-        outputs: dict[int, Flow] = {}
-        for source, entry in self.graph.inputs.items():
-            outputs[id(entry)] = [each for each in changes.get(source, []) if each[0].num_rows]
-            entry.emitted_rows += sum(len(weights) for _, weights in outputs[id(entry)])
-        self.most_rows = 0
-        for operator in self.graph.operators:
-            if id(operator) in outputs:
-                continue
-            operator.is_output_read = wants_answers or id(operator) in inner
-            flows = [outputs.get(id(each), []) for each in operator.inputs]
-            if operator.waits and not any(flows):
-                outputs[id(operator)] = []
-                continue
-            start = time.perf_counter()
-            try:
-                output = _step(operator, flows)
-            except (pa.ArrowException, DataError) as error:
-                if len(self.graph.operators) == 1 + len(self.graph.inputs):
-                    # The only operator needs no name.
-                    raise
-                text, name = f"{error}. Correct the value, or protect it with CASE in the query.", ""
-                if isinstance(error, DataError):
-                    text, name = error.message, error.name
-                raise DataError(
-                    f"Operator {operator.label!r} failed, and these changes were not applied: {text}",
-                    name=name or "JN-VIEW-VALUE",
-                ) from error
-            rows = sum(len(weights) for _, weights in output)
-            operator.emitted_rows += rows
-            self.most_rows = max(self.most_rows, rows)
-            operator.seconds += time.perf_counter() - start
-            outputs[id(operator)] = output
-        return {name: outputs[id(operator)] for name, operator in self.graph.answers.items()}
-
-    def commit(self) -> None:
-        """Commit the last epoch."""
-        for operator in self.graph.operators:
-            start = time.perf_counter()
-            operator.commit()
-            operator.seconds += time.perf_counter() - start
-        for domain in self.graph.domains:
-            domain.forget()
-
-    def abandon(self) -> None:
-        """Discard the last epoch."""
-        for operator in self.graph.operators:
-            operator.abandon()
-
-    @property
-    def others_bytes(self) -> int:
-        """Bytes of memory that are not rows: keys and caches."""
-        caches = sum(operator.fixed_bytes for operator in self.graph.operators)
-        return caches + sum(domain.nbytes for domain in self.graph.domains)
-
-    def restored(self) -> None:
-        """Restore what operators derive from their rows, after these were opened."""
-        for operator in self.graph.operators:
-            operator.restored()
-
-
-def _step(operator: ViewOperator, flows: Sequence[Flow]) -> Flow:
-    """Return the output of an operator; if it fails, without rows whose weights cancel.
-
-    In changes of a join, an old row of one table and a new row of another one may meet, for which an expression fails.
-    """
-    try:
-        return operator.step(flows)
-    except (pa.ArrowException, DataError):
-        remaining = [consolidated(flow, source.schema) for source, flow in zip(operator.inputs, flows, strict=True)]
-        rows, remaining_rows = (
-            sum(len(weights) for flow in each for _, weights in flow) for each in (flows, remaining)
-        )
-        if remaining_rows == rows:
-            raise
-    operator.abandon()
-    return operator.step(remaining)
 
 
 @dataclass(frozen=True)
@@ -210,7 +106,7 @@ class Runtime:
             return
         tables.open()
         self.flow.restored()
-        for epochs in _combined(store.epochs(), _REPLAYED_ROWS):
+        for epochs in combined(store.epochs(), _REPLAYED_ROWS):
             try:
                 self._replay(epochs, tables)
             except DataError:
@@ -321,8 +217,8 @@ class Runtime:
         together: Collection[str],
     ) -> Iterator[Flows]:
         """Load rows in pieces, and yield the output of each. Those of some sources are loaded ``together``."""
-        size = _PieceSize(math.inf if self.tables is None else self.tables.piece_bytes)
-        for piece in _pieces(streams, together, size):
+        size = PieceSize(math.inf if self.tables is None else self.tables.piece_bytes)
+        for piece in pieces(streams, together, size):
             if self.tables is not None:
                 self.tables.check()
             output = flow.run({source: locate(source, rows) for source, rows in piece.items()})
@@ -553,92 +449,3 @@ class MaintainedQuery(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-# Initial rows
-
-Piece = dict[str, Flow]
-"""Rows by source."""
-
-_ROW_BYTES = 60
-"""Approximate bytes of a row in memory besides its columns."""
-
-_FOLLOWING = 4
-"""Output rows per input row in a piece of full size. They have fewer columns, and are short-lived."""
-
-_CAREFUL = 16
-"""The first piece of a source is smaller by this factor, and pieces grow by it at most."""
-
-
-class _PieceSize:
-    """The bytes of a source to load at once. ``most_bytes`` limits the rows and the rows that follow from them."""
-
-    def __init__(self, most_bytes: float) -> None:
-        self.most_bytes = most_bytes
-        self.now_bytes = most_bytes
-
-    def begin(self) -> None:
-        """Reset for the next source, whose rows may have any number of matches."""
-        self.now_bytes = self.most_bytes / _CAREFUL
-
-    def adapt(self, rows: int, most_rows: int) -> None:
-        """Adapt the size to the rows of the last piece and the largest output of one operator."""
-        self.now_bytes = min(
-            _CAREFUL * self.now_bytes, self.most_bytes * min(1.0, _FOLLOWING * rows / max(most_rows, 1))
-        )
-
-
-def _pieces(streams: Mapping[Table, Iterable[Change]], together: Collection[str], size: _PieceSize) -> Iterator[Piece]:
-    """Yield at least one piece of rows. The sources in ``together`` are in the first piece, whatever their size."""
-    piece: Piece = {}
-    taken, is_first = 0.0, True
-    for source in sorted(streams, key=lambda each: each not in together):
-        if not is_first:
-            if piece:
-                yield piece
-            piece, taken = {}, 0.0
-            size.begin()
-        for batch, weights in streams[source]:
-            row_bytes = _ROW_BYTES + batch.nbytes / max(batch.num_rows, 1)
-            first = 0
-            while first < batch.num_rows:
-                if taken >= size.now_bytes and source not in together:
-                    yield piece
-                    piece, taken, is_first = {}, 0.0, False
-                room = batch.num_rows if source in together else (size.now_bytes - taken) / row_bytes
-                count = min(batch.num_rows - first, int(max(1, min(room, batch.num_rows))))
-                piece.setdefault(source, []).append((batch.slice(first, count), weights[first : first + count]))
-                taken += row_bytes * count
-                first += count
-    if piece or is_first:
-        yield piece
-
-
-def _combined(epochs: Iterable[Flows], most_rows: int) -> Iterator[list[Flows]]:
-    """Yield consecutive epochs together, with about ``most_rows`` changes or one epoch."""
-    some: list[Flows] = []
-    rows = 0
-    for epoch in epochs:
-        some.append(epoch)
-        rows += sum(len(weights) for flow in epoch.values() for _, weights in flow)
-        if rows >= most_rows:
-            yield some
-            some, rows = [], 0
-    if some:
-        yield some
-
-
-def deletes_last(changes: Iterable[Change]) -> Iterator[Change]:
-    """Yield the changes with deletes last, when the rows that they delete exist."""
-    deletes: Flow = []
-    for batch, weights in changes:
-        is_delete = weights < 0
-        if not is_delete.any():
-            yield batch, weights
-            continue
-        inserts: Flow = []
-        for mask, target in ((is_delete, deletes), (~is_delete, inserts)):
-            rows = np.flatnonzero(mask)
-            target.append((rows_of(batch, array_of(rows, pa.int64())), weights[rows]))
-        yield from inserts
-    yield from deletes

@@ -19,13 +19,14 @@ from juncture.incremental.changes.change_batch import ChangeFormat, read_changes
 from juncture.incremental.changes.source import Source
 from juncture.incremental.operators.operator import Change, Flow, batch_of, some_rows, table_of
 from juncture.incremental.operators.top import sorted_rows
+from juncture.incremental.pieces import deletes_last
 from juncture.incremental.plan.explain import explained, replacement_explained, watched
 from juncture.incremental.plan.nodes import answer_types
 from juncture.incremental.plan.physical import OperatorGraph, operators_of
 from juncture.incremental.plan.prune import pruned
 from juncture.incremental.plan.push import pushed
 from juncture.incremental.plan.replacement import Replacement
-from juncture.incremental.runtime import ANSWER, MaintainedQuery, Query, Runtime, deletes_last
+from juncture.incremental.runtime import ANSWER, MaintainedQuery, Query, Runtime
 from juncture.incremental.sql.reader import read_query
 from juncture.incremental.state.policy import MemoryPolicy, store_opener
 from juncture.runtime.working_types import working_type

@@ -19,12 +19,13 @@ from juncture.columnar.types import is_null_type, plain_type
 from juncture.incremental.changes.change_batch import read_changes, write_changes, written_schema
 from juncture.incremental.follow import Follower
 from juncture.incremental.operators.operator import Change, Flow, batch_of, table_of
+from juncture.incremental.pieces import deletes_last
 from juncture.incremental.plan.nodes import PlanNode, ScanNode
 from juncture.incremental.plan.physical import operators_of
 from juncture.incremental.plan.prune import pruned
 from juncture.incremental.plan.push import pushed
 from juncture.incremental.plan.stateful_nodes import SpecJoinNode
-from juncture.incremental.runtime import Batches, MaintainedQuery, Query, Runtime, deletes_last
+from juncture.incremental.runtime import Batches, MaintainedQuery, Query, Runtime
 from juncture.incremental.sinks.sink import Sink
 from juncture.incremental.sources.source import Source
 from juncture.incremental.sql.reader import in_types, read_query

@@ -1,0 +1,99 @@
+"""Rows of tables in pieces that fit in memory, and epochs of a log that are replayed together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.columnar.arrays import array_of, rows_of
+from juncture.incremental.dataflow import Flows
+from juncture.incremental.operators.operator import Change, Flow
+
+Piece = dict[str, Flow]
+"""Rows by source."""
+
+_ROW_BYTES = 60
+"""Approximate bytes of a row in memory besides its columns."""
+
+_FOLLOWING = 4
+"""Output rows per input row in a piece of full size. They have fewer columns, and are short-lived."""
+
+_CAREFUL = 16
+"""The first piece of a source is smaller by this factor, and pieces grow by it at most."""
+
+
+class PieceSize:
+    """The bytes of a source to load at once. ``most_bytes`` limits the rows and the rows that follow from them."""
+
+    def __init__(self, most_bytes: float) -> None:
+        self.most_bytes = most_bytes
+        self.now_bytes = most_bytes
+
+    def begin(self) -> None:
+        """Reset for the next source, whose rows may have any number of matches."""
+        self.now_bytes = self.most_bytes / _CAREFUL
+
+    def adapt(self, rows: int, most_rows: int) -> None:
+        """Adapt the size to the rows of the last piece and the largest output of one operator."""
+        self.now_bytes = min(
+            _CAREFUL * self.now_bytes, self.most_bytes * min(1.0, _FOLLOWING * rows / max(most_rows, 1))
+        )
+
+
+def pieces(streams: Mapping[Any, Iterable[Change]], together: Collection[str], size: PieceSize) -> Iterator[Piece]:
+    """Yield at least one piece of rows. The sources in ``together`` are in the first piece, whatever their size."""
+    piece: Piece = {}
+    taken, is_first = 0.0, True
+    for source in sorted(streams, key=lambda each: each not in together):
+        if not is_first:
+            if piece:
+                yield piece
+            piece, taken = {}, 0.0
+            size.begin()
+        for batch, weights in streams[source]:
+            row_bytes = _ROW_BYTES + batch.nbytes / max(batch.num_rows, 1)
+            first = 0
+            while first < batch.num_rows:
+                if taken >= size.now_bytes and source not in together:
+                    yield piece
+                    piece, taken, is_first = {}, 0.0, False
+                room = batch.num_rows if source in together else (size.now_bytes - taken) / row_bytes
+                count = min(batch.num_rows - first, int(max(1, min(room, batch.num_rows))))
+                piece.setdefault(source, []).append((batch.slice(first, count), weights[first : first + count]))
+                taken += row_bytes * count
+                first += count
+    if piece or is_first:
+        yield piece
+
+
+def combined(epochs: Iterable[Flows], most_rows: int) -> Iterator[list[Flows]]:
+    """Yield consecutive epochs together, with about ``most_rows`` changes or one epoch."""
+    some: list[Flows] = []
+    rows = 0
+    for epoch in epochs:
+        some.append(epoch)
+        rows += sum(len(weights) for flow in epoch.values() for _, weights in flow)
+        if rows >= most_rows:
+            yield some
+            some, rows = [], 0
+    if some:
+        yield some
+
+
+def deletes_last(changes: Iterable[Change]) -> Iterator[Change]:
+    """Yield the changes with deletes last, when the rows that they delete exist."""
+    deletes: Flow = []
+    for batch, weights in changes:
+        is_delete = weights < 0
+        if not is_delete.any():
+            yield batch, weights
+            continue
+        inserts: Flow = []
+        for mask, target in ((is_delete, deletes), (~is_delete, inserts)):
+            rows = np.flatnonzero(mask)
+            target.append((rows_of(batch, array_of(rows, pa.int64())), weights[rows]))
+        yield from inserts
+    yield from deletes
