@@ -18,13 +18,12 @@ from juncture.hosting.hosted_join import State, StoredBatch
 from juncture.hosting.progress import observed
 from juncture.hosting.virtual_time import delay_of
 from juncture.incremental.join import schema_text
-from juncture.kernels.array_types import Ints, Mask
+from juncture.kernels.array_types import Ints
 from juncture.matching.output import project
 from juncture.spark.tasks.packets import Content, Packet
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import SIDES, Side
 from juncture.streams.checkpoint import Snapshot
-from juncture.streams.frontier import Frontier
 from juncture.streams.join import StreamJoin
 from juncture.streams.plan import Setup, StreamPlan
 from juncture.streams.progress import OBSERVED, Scale
@@ -154,11 +153,11 @@ class StreamBucket(StreamJoin):
         self._late_before = dict(self._late_rows)
         for side in SIDES:
             for batch in combined(rows[side]):
-                self._take(side, batch)
+                self._ready += self._take(side, batch, batch, advance=False)
         for side in SIDES:
             self._move(side, greatest[side])
         for side in SIDES:
-            self._ready += self._expire(side)
+            self._ready += self._operator.expire(side)
         return self._results()
 
     def metrics(self) -> dict[str, float | None]:
@@ -197,15 +196,6 @@ class StreamBucket(StreamJoin):
         assert isinstance(stored.source, pa.RecordBatch)
         return rows_of(stored.source, array_of(positions, pa.int64()))
 
-    def _take(self, side: Side, batch: pa.RecordBatch) -> None:
-        late, placed = _judged(self._frontiers[side], batch)
-        self._check_placed(side, batch, placed)
-        if late is not None:
-            batch = self._without_late(side, batch, batch, late)
-        held = batch.select(self._plan.stored_schemas[side].names)
-        if held.num_rows:
-            self._ready += self._operator.take(side, held)
-
     def _move(self, side: Side, greatest: Frontiers) -> None:
         frontier = self._frontiers[side]
         for codes in greatest:
@@ -215,16 +205,3 @@ class StreamBucket(StreamJoin):
                     for order, code in zip(frontier.orders, codes, strict=True)
                 ]
             )
-
-
-def _judged(frontier: Frontier, batch: pa.RecordBatch) -> tuple[Mask | None, list[Mask | None]]:
-    """Return a mask of late rows (None for none), and for each order a mask of rows with a value (None for all)."""
-    late = np.zeros(batch.num_rows, np.bool_)
-    placed: list[Mask | None] = []
-    for order, least in zip(frontier.orders, frontier.least, strict=True):
-        codes, valid = order.codes(batch)
-        placed.append(valid)
-        if least is not None:
-            behind = codes < least
-            late |= behind if valid is None else behind & valid
-    return (late if late.any() else None), placed

@@ -9,58 +9,41 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, joined_batches, rows_of
+from juncture.columnar.arrays import joined_batches, rows_at
 from juncture.kernels.array_types import Mask
-from juncture.kernels.hash_table import EMPTY
 from juncture.local.inequality.join import execute
 from juncture.matching.condition import Condition
-from juncture.matching.keys import JoinKeys
 from juncture.matching.output import stored_schema
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
-from juncture.spec.schema import Side
+from juncture.spec.schema import SIDES, Side
 from juncture.streams.bounds import Bounds
 from juncture.streams.frontier import Frontier, Limits
-from juncture.streams.state.keyed import KeyedStore, arrange
+from juncture.streams.operator import StreamOperator
+from juncture.streams.state.keyed import KeyedStore
 
 
-class AggregateJoin:
+class AggregateJoin(StreamOperator):
     """A join that emits each left row once, with aggregates over all of its matches."""
 
     def __init__(self, condition: Condition, bounds: Mapping[Side, Bounds], frontiers: Mapping[Side, Frontier]) -> None:
-        self._condition = condition
+        self.stores: Mapping[Side, KeyedStore] = {side: KeyedStore(condition.matching) for side in SIDES}
+        super().__init__(condition, frontiers, self.stores)
+        self._join: Any = condition.join
         self._bounds = bounds
-        self._frontiers = frontiers
-        self.failed = False
-        self.stores: dict[Side, KeyedStore] = {
-            "left": KeyedStore(condition.matching),
-            "right": KeyedStore(condition.matching),
-        }
-        self._keys = JoinKeys(condition.key_types, self.stores, nulls_equal=condition.nulls_equal)
-
-    def push(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield the results of new rows of a side, after its frontier has advanced past them."""
-        yield from self.take(side, batch)
-        yield from self.expire(side)
 
     def take(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Store rows of a side, and yield rows that can match nothing."""
-        possible = self._store(side, batch)
-        if side == "left" and possible is not None:
-            yield from self._aggregated(rows_of(batch, array_of(np.flatnonzero(~possible), pa.int64())))
+        new_rows = self._arranged(side, batch)
+        self.stores[side].add(batch, new_rows, np.zeros(len(new_rows.rows), np.bool_))
+        if side == "left" and len(new_rows.rows) < batch.num_rows:
+            yield from self._aggregated(rows_at(batch, new_rows.others(batch.num_rows)))
 
-    def _store(self, side: Side, batch: pa.RecordBatch) -> Mask | None:
-        """Store the rows of a side that have a key; return a mask of them, or None if all have one."""
-        compared = self._condition.rows(batch, side)
-        keys = self._keys.of(compared.keys, compared.valid, batch.num_rows)
-        found = arrange(keys, compared.codes, self._keys.count)
-        self.stores[side].add(batch, found, np.zeros(len(found.rows), np.bool_))
-        return None if len(found.rows) == batch.num_rows else keys != EMPTY
-
-    def load(self, side: Side, batch: pa.RecordBatch, _matched: Mask) -> None:
+    def load(self, side: Side, batch: pa.RecordBatch, matched: Mask) -> None:
         """Store rows from a checkpoint."""
-        self._store(side, batch)
+        new_rows = self._arranged(side, batch)
+        self.stores[side].add(batch, new_rows, matched[new_rows.rows])
 
     def expire(self, _side: Side) -> Iterator[pa.RecordBatch]:
         """Yield left rows whose windows are complete, and evict right rows that are in no other window."""
@@ -84,12 +67,11 @@ class AggregateJoin:
 
     def _aggregated(self, left: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield left rows with aggregates over the stored right rows that they match."""
-        join: Any = self._condition.join
         held = [batch for batch, _ in self.stores["right"].living()]
-        right = pa.Table.from_batches(held) if held else stored_schema(join, "right").empty_table()
+        right = pa.Table.from_batches(held) if held else stored_schema(self._join, "right").empty_table()
         sources = TableSource(pa.Table.from_batches([left])), TableSource(right)
         with join_context(threads=1) as context:
-            yield from execute(join, *sources, context)
+            yield from execute(self._join, *sources, context)
 
 
 def _greatest(codes: npt.NDArray[np.int64], alive: Mask) -> npt.NDArray[np.int64]:

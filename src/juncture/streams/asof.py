@@ -10,46 +10,53 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, rows_of
+from juncture.columnar.arrays import rows_at
 from juncture.errors import DataError
 from juncture.kernels.array_types import Ints, Mask
-from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.next_row import mark_wanted
 from juncture.matching.asof import AsofCondition, KeyRanges, check_asof, improving_ranges, left_ranges, tolerance_ranges
 from juncture.matching.condition import column_of, unmatched_are_results
-from juncture.matching.keys import JoinKeys
 from juncture.matching.output import Output
 from juncture.ordered.arithmetic import MAX_CODE
 from juncture.predicate.language import build
 from juncture.predicate.language.nodes import Node
 from juncture.spec.asof import ResolvedAsof
-from juncture.spec.schema import Side
+from juncture.spec.schema import SIDES, Side, other_side
 from juncture.streams.asof_search import AsofSearch, Waiting
 from juncture.streams.frontier import Frontier
+from juncture.streams.operator import StreamOperator
 from juncture.streams.order import SideOrder
 from juncture.streams.order_graph import FutureValues
-from juncture.streams.state.keyed import arrange
 from juncture.streams.state.sorted_rows import SortedRows
 
 Number = TypeVar("Number", np.int32, np.int64)
 
 
+@dataclass(frozen=True)
 class AsofBounds:
-    """Which rows of both sides of an as-of join are kept, and for how long."""
+    """Which rows of one side of an as-of join are kept, and for how long. ``future`` has the ``on`` values to come."""
 
-    def __init__(self, join: ResolvedAsof, orders: Mapping[Side, Sequence[SideOrder]]) -> None:
+    join: ResolvedAsof
+    side: Side
+    orders: Mapping[Side, Sequence[SideOrder]]
+    future: Mapping[Side, FutureValues]
+
+    @classmethod
+    def of_sides(cls, join: ResolvedAsof, orders: Mapping[Side, Sequence[SideOrder]]) -> dict[Side, AsofBounds]:
+        """Return the bounds of both sides."""
         check_asof(join, "streams")
-        self.join = join
-        self.future: dict[Side, FutureValues] = {
+        future: dict[Side, FutureValues] = {
             "left": FutureValues(column_of(join, "left", join.left_on), orders["left"], join.domain),
             "right": FutureValues(column_of(join, "right", join.right_on), orders["right"], join.domain),
         }
-        self.orders = orders
+        return {side: cls(join, side, orders, future) for side in SIDES}
 
     @property
-    def waits_for_matches(self) -> bool:
-        """Whether a left row may wait without limit for a right row of its key."""
-        return bool(self.join.left_by) and self.join.tolerance is None and not self._passes
+    def is_bounded(self) -> bool:
+        """Whether every row is evicted at some time, except for the last ones of each key."""
+        other = self.future[other_side(self.side)]
+        waits = self.side == "left" and self.join.left_by and self.join.tolerance is None and not self._passes
+        return (other.rises or other.falls) and not waits
 
     @property
     def _passes(self) -> bool:
@@ -57,84 +64,51 @@ class AsofBounds:
         right, (direction, *others) = self.future["right"], self.join.directions
         return not others and (right.falls if direction.forward else right.rises)
 
-    def is_bounded(self, side: Side) -> bool:
-        """Return whether every row of a side is evicted at some time, except for the last ones of each key."""
-        if side == "left":
-            right = self.future["right"]
-            return (right.rises or right.falls) and not self.waits_for_matches
-        return self.future["left"].rises or self.future["left"].falls
-
-    def unplaced(self, side: Side, order: SideOrder) -> Node | None:
+    def unplaced(self, order: SideOrder) -> Node | None:
         """Return the condition on rows that have a null order and may match; None if no row can."""
-        on = self.join.left_on if side == "left" else self.join.right_on
-        if order.node == column_of(self.join, side, on):
+        on = self.join.left_on if self.side == "left" else self.join.right_on
+        if order.node == column_of(self.join, self.side, on):
             return None
         return build.disjunction([order.is_null, order.is_nan])
 
 
-@dataclass(frozen=True)
-class AsofSide:
-    """Which rows of one side of an as-of join are kept, and for how long."""
+class AsofJoin(StreamOperator):
+    """An as-of join that emits final rows. It fails at a tie with ``ties="error"``."""
 
-    bounds: AsofBounds
-    side: Side
-
-    @property
-    def is_bounded(self) -> bool:
-        """Whether every row is evicted at some time, except for the last ones of each key."""
-        return self.bounds.is_bounded(self.side)
-
-    def unplaced(self, order: SideOrder) -> Node | None:
-        """Return the condition on rows that have a null order and may match; None if no row can."""
-        return self.bounds.unplaced(self.side, order)
-
-
-class AsofJoin:
-    """An as-of join that emits final rows. ``failed`` is set by a tie with ``ties="error"``."""
-
-    def __init__(self, bounds: AsofBounds, frontiers: Mapping[Side, Frontier], output: Output) -> None:
-        self._bounds = bounds
-        self._join = bounds.join
-        self._frontiers = frontiers
-        self._output = output
-        self._how = self._join.how
-        self.failed = False
+    def __init__(
+        self,
+        join: ResolvedAsof,
+        future: Mapping[Side, FutureValues],
+        output: Output,
+        frontiers: Mapping[Side, Frontier],
+    ) -> None:
         self._left, self._right = SortedRows(), SortedRows()
         self.stores: dict[Side, SortedRows] = {"left": self._left, "right": self._right}
-        self._search = AsofSearch(self._join, self._left, self._right)
-        self._condition = AsofCondition(self._join)
-        self._keys = JoinKeys(self._condition.key_types, self.stores, nulls_equal=self._condition.nulls_equal)
+        super().__init__(AsofCondition(join), frontiers, self.stores)
+        self._join = join
+        self._future = future
+        self._output = output
+        self._how = join.how
+        self._search = AsofSearch(join, self._left, self._right)
 
     # New rows
 
-    def push(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield the results of new rows of a side, after its frontier has advanced past them."""
-        yield from self.take(side, batch)
-        yield from self.expire("left")
-
     def take(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Store rows of a side, and yield rows that can match nothing."""
-        possible = self._store(side, batch, np.zeros(batch.num_rows, np.bool_))
-        if possible is not None and unmatched_are_results(self._how, side):
-            yield self._output.alone(rows_of(batch, array_of(np.flatnonzero(~possible), pa.int64())), side)
-
-    def _store(self, side: Side, batch: pa.RecordBatch, matched: Mask) -> Mask | None:
-        """Store the rows of a side that have a key; return a mask of them, or None if all have one."""
-        compared = self._condition.rows(batch, side)
-        keys = self._keys.of(compared.keys, compared.valid, batch.num_rows)
-        found = arrange(keys, compared.codes, self._keys.count)
-        self.stores[side].add(batch, found.rows, found.keys, found.codes[0], matched)
-        return None if len(found.rows) == batch.num_rows else keys != EMPTY
+        new_rows = self._arranged(side, batch)
+        self.stores[side].add(batch, new_rows, np.zeros(batch.num_rows, np.bool_))
+        if len(new_rows.rows) < batch.num_rows and unmatched_are_results(self._how, side):
+            yield self._output.alone(rows_at(batch, new_rows.others(batch.num_rows)), side)
 
     def load(self, side: Side, batch: pa.RecordBatch, matched: Mask) -> None:
         """Store rows from a checkpoint."""
-        self._store(side, batch, matched)
+        self.stores[side].add(batch, self._arranged(side, batch), matched)
 
     # Final rows
 
     def expire(self, _side: Side) -> Iterator[pa.RecordBatch]:
         """Yield final left rows, and evict right rows that no left row can match."""
-        future = self._bounds.future["right"].range(self._frontiers["right"])
+        future = self._future["right"].range(self._frontiers["right"])
         waiting = self._waiting(future)
         if len(waiting):
             yield from self._emit_final(waiting, future)
@@ -153,7 +127,7 @@ class AsofJoin:
             return np.flatnonzero(codes < (future[0] if exact else min(future[0], MAX_CODE - 1) + 1))
         if not self._search.any_does and future[0] <= future[1]:
             # Left rows beyond the future right rows are not final yet.
-            right = self._bounds.future["right"]
+            right = self._future["right"]
             if right.rises != right.falls:
                 return np.flatnonzero(codes <= future[0] if right.rises else codes >= future[1])
         return np.arange(len(codes))
@@ -161,7 +135,7 @@ class AsofJoin:
     @property
     def _are_final(self) -> bool:
         """Whether all left rows in `_waiting` are final."""
-        plain = not any(each.forward for each in self._join.directions) and not self._bounds.future["right"].falls
+        plain = not any(each.forward for each in self._join.directions) and not self._future["right"].falls
         return self._frontiers["right"].ended or (plain and not self._search.any_does)
 
     def _emit_final(self, positions: Ints, future: tuple[int, int]) -> Iterator[pa.RecordBatch]:
@@ -241,7 +215,7 @@ class AsofJoin:
         """Return the right rows that a waiting or future left row could match."""
         keys, codes = self._right.row_keys, self._right.row_codes
         waiting = self._left.row_keys, self._left.row_codes
-        first, last = self._bounds.future["left"].range(self._frontiers["left"])
+        first, last = self._future["left"].range(self._frontiers["left"])
         low, high = left_ranges(self._join, codes)
         limits = self._join.spec.matches, not self._join.spec.allow_exact_matches
         wanted = np.zeros(len(keys), np.bool_)

@@ -11,7 +11,7 @@ from juncture.predicate.language.nodes import Node
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import SIDES, Side, other_side
 from juncture.streams.alternatives import Filter
-from juncture.streams.asof import AsofSide
+from juncture.streams.asof import AsofBounds
 from juncture.streams.bounds import Bounds
 from juncture.streams.order import ORDERED_KINDS, SideOrder
 
@@ -30,7 +30,7 @@ EMISSIONS = {
 
 def explained(
     join: Resolved,
-    bounds: Mapping[Side, Bounds] | Mapping[Side, AsofSide],
+    bounds: Mapping[Side, Bounds] | Mapping[Side, AsofBounds],
     orders: Mapping[Side, Sequence[SideOrder]],
     rates: Mapping[Side, float | None],
 ) -> str:
@@ -62,9 +62,9 @@ def order_text(order: SideOrder) -> str:
     return f"{order.text}, {way}{behind}"
 
 
-def kept_while(bounds: Bounds | AsofSide) -> str:
+def kept_while(bounds: Bounds | AsofBounds) -> str:
     """Return the condition while which rows of a side are kept."""
-    if isinstance(bounds, AsofSide):
+    if isinstance(bounds, AsofBounds):
         return _kept_by_asof(bounds)
     base, _ = bounds.moving
     if not bounds.is_bounded:
@@ -81,22 +81,22 @@ def kept_while(bounds: Bounds | AsofSide) -> str:
     return f"while {' and '.join(known)}"
 
 
-def _kept_by_asof(held: AsofSide) -> str:
+def _kept_by_asof(held: AsofBounds) -> str:
     """Return the condition while which rows of an as-of join are kept."""
-    join, orders = held.bounds.join, held.bounds.orders
+    join, orders = held.join, held.orders
     if not held.is_bounded:
         return "forever: no order limits them"
     spec = join.spec
     if held.side == "left":
         marks = ", ".join(order.text for order in orders["right"])
-        if spec.direction == "backward" and held.bounds.future["right"].rises:
+        if spec.direction == "backward" and held.future["right"].rises:
             sign = ">=" if spec.allow_exact_matches else ">"
             return f"while {join.left_on} {sign} {_with_side(marks, join.left_on, held.side)}"
         return f"until {marks} has passed their match{' or tolerance' if join.tolerance is not None else ''}"
     marks = ", ".join(order.text for order in orders["left"])
     several = f"{spec.matches} last" if spec.matches > 1 else "last"
     by = f" of each {', '.join(join.right_by)}" if join.right_by else ""
-    sign = ">=" if held.bounds.future["left"].rises else "<="
+    sign = ">=" if held.future["left"].rises else "<="
     is_ahead = f"while {join.right_on} {sign} {_with_side(marks, join.right_on, held.side)}"
     return is_ahead if spec.direction == "forward" else f"{is_ahead}, and the {several} before{by}"
 
@@ -163,9 +163,9 @@ def _rows_held(bounds: Bounds, own: Sequence[SideOrder], rate: float | None) -> 
     return min(counts, default=None)
 
 
-def unbounded(bounds: Bounds | AsofSide, *, on_spark: bool = False) -> str:
+def unbounded(bounds: Bounds | AsofBounds, *, on_spark: bool = False) -> str:
     """Return why a side would be kept forever, and the remedy. On Spark, such a join is always refused."""
-    why, remedy = _unbounded_asof(bounds) if isinstance(bounds, AsofSide) else _unbounded_pairs(bounds)
+    why, remedy = _unbounded_asof(bounds) if isinstance(bounds, AsofBounds) else _unbounded_pairs(bounds)
     if not on_spark:
         remedy += ", or allow_unbounded=True if all of them fit in memory"
     return f"The {bounds.side} rows would be kept forever: {why}. {remedy}."
@@ -197,12 +197,12 @@ def _unbounded_pairs(bounds: Bounds) -> tuple[str, str]:
     return why, remedy
 
 
-def _unbounded_asof(held: AsofSide) -> tuple[str, str]:
+def _unbounded_asof(held: AsofBounds) -> tuple[str, str]:
     """Return the reason and the remedy for a side of an as-of join."""
-    join, side = held.bounds.join, held.side
+    join, side = held.join, held.side
     other = other_side(side)
     on = join.right_on if other == "right" else join.left_on
-    future = held.bounds.future[other]
+    future = held.future[other]
     if not (future.rises or future.falls):
         why = f"no order of the {other} side limits future values of {on!r}"
         remedy = f"Pass {other}_order=jn.Order({on!r})"

@@ -87,49 +87,44 @@ class Frontier:
         self.ended = False
         self._greatest = [MIN_CODE] * len(self.orders)
 
-    def take(self, batch: pa.RecordBatch) -> tuple[Mask | None, list[Mask | None]]:
+    def take(self, batch: pa.RecordBatch, *, advance: bool = True) -> tuple[Mask | None, list[Mask | None]]:
         """Advance past rows; return masks of late rows (None: none), and of rows with a value by order (None: all).
 
         A late row is farther behind than an order allows. It is compared with all rows before it, in this batch and
-        earlier ones, so batch boundaries make no difference.
+        earlier ones, so batch boundaries make no difference. Without ``advance``, it is compared with earlier ones.
         """
         late: Mask | None = None
         placed: list[Mask | None] = []
         for place, order in enumerate(self.orders):
             codes, valid = order.codes(batch)
             placed.append(valid)
-            behind = self._behind(place, codes if valid is None else np.where(valid, codes, MIN_CODE))
+            codes = codes if valid is None else np.where(valid, codes, MIN_CODE)
+            behind = self._advanced(place, codes) if advance else codes < self._known(place)
             if behind is not None:
                 behind = behind if valid is None else behind & valid
                 late = behind if late is None else late | behind
         return (late if late is not None and late.any() else None), placed
 
-    def _behind(self, place: int, codes: Ints) -> Mask | None:
-        """Advance in one order, and return the codes that are late; None for none."""
-        if len(codes) == 0:
-            return None
-        behind, greatest = self._marked(codes, place)
-        if greatest > self._greatest[place]:
-            self._greatest[place] = greatest
-            self._raise(place, self.orders[place].behind_one(greatest))
-        return behind
+    def _known(self, place: int) -> int:
+        least = self.least[place]
+        return MIN_CODE if least is None else least
 
-    def _marked(self, codes: Ints, place: int) -> tuple[Mask | None, int]:
-        """Return the codes that are late, None for none, and the greatest code so far."""
-        order, greatest, known = self.orders[place], self._greatest[place], self.least[place]
-        known = MIN_CODE if known is None else known
+    def _advanced(self, place: int, codes: Ints) -> Mask | None:
+        """Advance in one order, and return a mask of the codes that are late; None for none."""
+        if not len(codes):
+            return None
+        order, greatest, known = self.orders[place], self._greatest[place], self._known(place)
         if order.steps is not None:
-            late = np.empty(len(codes), np.bool_)
-            reached = np.empty(1, np.int64)
-            count = kernels.mark_late(codes, greatest, known, order.steps, late.view(np.uint8), reached)
-            return (late if count else None), int(reached[0])
-        before = np.empty(len(codes), np.int64)
-        before[0] = greatest
-        np.maximum.accumulate(codes[:-1], out=before[1:])
-        np.maximum(before, before[0], out=before)
-        least = np.where(before == MIN_CODE, np.int64(MIN_CODE), order.behind(before))
-        behind: Mask = codes < np.maximum(least, np.int64(known))
-        return (behind if behind.any() else None), max(int(codes.max()), greatest)
+            late, reached = np.empty(len(codes), np.bool_), np.empty(1, np.int64)
+            kernels.mark_late(codes, greatest, known, order.steps, late.view(np.uint8), reached)
+        else:
+            reached = np.maximum.accumulate(np.concatenate([[greatest], codes]))
+            least = np.where(reached == MIN_CODE, np.int64(MIN_CODE), order.behind(reached))[:-1]
+            late = codes < np.maximum(least, np.int64(known))
+        if reached[-1] > greatest:
+            self._greatest[place] = int(reached[-1])
+            self._raise(place, order.behind_one(self._greatest[place]))
+        return late if late.any() else None
 
     def advance(self, codes: Sequence[int | None]) -> None:
         """Set the least codes of future rows."""
@@ -142,8 +137,7 @@ class Frontier:
         self.ended = True
 
     def _raise(self, place: int, code: int) -> None:
-        known = self.least[place]
-        self.least[place] = code if known is None else max(known, code)
+        self.least[place] = max(self._known(place), code)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""

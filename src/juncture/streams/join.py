@@ -15,7 +15,7 @@ from juncture.errors import DataError, PlanError, SpecError
 from juncture.kernels.array_types import Mask
 from juncture.matching.output import project
 from juncture.predicate.evaluate.evaluate import matches
-from juncture.spec.schema import SIDES, Side, other_side
+from juncture.spec.schema import SIDES, Side
 from juncture.streams import checkpoint
 from juncture.streams.checkpoint import Snapshot
 from juncture.streams.frontier import Frontier
@@ -135,15 +135,22 @@ class StreamJoin:
         frontier = self._frontiers[side]
         before = frontier.to_dict()
         try:
-            late, placed = frontier.take(batch)
-            self._check_placed(side, batch, placed)
-            if late is not None:
-                batch = self._without_late(side, full_batch, batch, late)
-            held = batch if self._plan.stores_all_read[side] else project(batch, self._plan.stored_schemas[side])
-            return list(self._operator.push(side, held) if held.num_rows else self._expire(side))
+            return [*self._take(side, full_batch, batch), *self._operator.expire(side)]
         except DataError:
             frontier.restore(before)
             raise
+
+    def _take(
+        self, side: Side, full_batch: pa.RecordBatch, batch: pa.RecordBatch, *, advance: bool = True
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the results of the rows that are not late, without those of eviction."""
+        late, placed = self._frontiers[side].take(batch, advance=advance)
+        self._check_placed(side, batch, placed)
+        if late is not None:
+            batch = self._without_late(side, full_batch, batch, late)
+        stored = batch if self._plan.stores_all_read[side] else project(batch, self._plan.stored_schemas[side])
+        if stored.num_rows:
+            yield from self._operator.take(side, stored)
 
     def _without_late(
         self, side: Side, full_batch: pa.RecordBatch, batch: pa.RecordBatch, late: Mask
@@ -178,9 +185,6 @@ class StreamJoin:
                     name="JN-ORDER-NULL",
                 )
 
-    def _expire(self, side: Side) -> Iterator[pa.RecordBatch]:
-        return self._operator.expire(other_side(side))
-
     def advance(self, *, left: Any = None, right: Any = None) -> list[pa.RecordBatch]:
         """Declare that a side has no future rows before some values of its orders, and return the final results.
 
@@ -201,7 +205,7 @@ class StreamJoin:
         values = [(side, value) for side, value in zip(SIDES, (left, right), strict=True) if value is not None]
         for side, codes in [(side, self._codes(side, value)) for side, value in values]:
             self._frontiers[side].advance(codes)
-            self._ready += self._expire(side)
+            self._ready += self._operator.expire(side)
         return self._results()
 
     def _codes(self, side: Side, value: object) -> list[int | None]:
@@ -224,7 +228,7 @@ class StreamJoin:
 
     def _end(self, side: Side) -> None:
         self._frontiers[side].end()
-        self._ready += self._expire(side)
+        self._ready += self._operator.expire(side)
 
     def close(self) -> list[pa.RecordBatch]:
         """End both sides, and return all remaining results, unless the join is closed or has ended (`PlanError`)."""
@@ -381,6 +385,6 @@ def _with_marks(batches: Iterable[tuple[pa.RecordBatch, Mask]], schema: pa.Schem
 
 
 def _without_marks(table: pa.Table) -> Iterator[tuple[pa.RecordBatch, Mask]]:
-    """Yield the rows and marks that `_with_marks` was full_batch."""
+    """Yield the rows and marks of a table that `_with_marks` returned."""
     for batch in table.to_batches():
         yield batch.select(batch.schema.names[:-1]), batch.column(_MATCHED).to_numpy(zero_copy_only=False)

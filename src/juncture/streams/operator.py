@@ -1,15 +1,21 @@
-"""The interface of the operators of stream joins, and of the rows that they store."""
+"""The base class of the operators of stream joins, and the interface of the rows that they store."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from juncture.kernels.array_types import Mask
+from juncture.matching.asof import AsofCondition
+from juncture.matching.condition import Condition
+from juncture.matching.keys import JoinKeys
 from juncture.spec.schema import Side
+from juncture.streams.frontier import Frontier
+from juncture.streams.state.keyed import arrange
+from juncture.streams.state.segment import Arranged, StateBatch
 
 
 class StateView(Protocol):
@@ -32,32 +38,32 @@ class StateView(Protocol):
         """Yield the batches that the rows are in. Loaded rows may be in the same objects that were loaded."""
 
 
-class StreamOperator(Protocol):
+class StreamOperator(ABC):
     """Takes rows of both sides, stores rows that may still match, and yields final results. ``failed`` ends it."""
 
-    failed: bool
+    def __init__(
+        self, condition: Condition | AsofCondition, frontiers: Mapping[Side, Frontier], stores: Mapping[Side, Any]
+    ) -> None:
+        self.failed = False
+        self.stores: Mapping[Side, StateView] = stores
+        self._frontiers = frontiers
+        self._compared = condition.rows
+        self._keys = JoinKeys(condition.key_types, stores, nulls_equal=condition.nulls_equal)
 
-    @property
-    def stores(self) -> Mapping[Side, StateView]:
-        """The stored rows of each side."""
+    def _arranged(self, side: Side, batch: pa.RecordBatch) -> Arranged:
+        """Return the rows of a batch that have a key, by key and first code."""
+        compared = self._compared(batch, side)
+        keys = self._keys.of(compared.keys, compared.valid, batch.num_rows)
+        return arrange(keys, compared.codes, self._keys.count)
 
-    def push(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    @abstractmethod
+    def take(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the results of new rows of a side, after its frontier has advanced past them."""
 
-    def take(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield the results of new rows of a side, without those of `expire`."""
-
+    @abstractmethod
     def expire(self, side: Side) -> Iterator[pa.RecordBatch]:
-        """Evict rows of a side that the other side has passed, and yield the results of that."""
+        """Evict rows that the frontier of a side has passed, and yield the results of that."""
 
+    @abstractmethod
     def load(self, side: Side, batch: pa.RecordBatch, matched: Mask) -> None:
         """Store rows from a checkpoint."""
-
-
-@dataclass(frozen=True)
-class StateBatch:
-    """Stored rows. ``batch`` is the same object while they stay together; ``alive`` and ``matched`` are masks of it."""
-
-    batch: pa.RecordBatch
-    alive: Mask
-    matched: Mask

@@ -12,46 +12,34 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, rows_at, rows_of
 from juncture.kernels.array_types import Codes, Mask
 from juncture.matching.condition import Condition, unmatched_are_results
-from juncture.matching.keys import JoinKeys
 from juncture.matching.output import Output
 from juncture.spec.schema import SIDES, Side, other_side
 from juncture.streams.bounds import Bounds
 from juncture.streams.frontier import Frontier
-from juncture.streams.state.keyed import KeyedStore, arrange
-from juncture.streams.state.ordered import InOrder, OrderedSegment
+from juncture.streams.operator import StreamOperator
+from juncture.streams.state.keyed import KeyedStore
+from juncture.streams.state.ordered import InOrder, OrderedStore
 from juncture.streams.state.segment import Arranged, Segment
 from juncture.streams.state.store import RowStore
 
 
-class PairJoin:
+class PairJoin(StreamOperator):
     """A join that emits each match at once, and each unmatched row when it expires."""
 
     def __init__(
-        self, condition: Condition, bounds: Mapping[Side, Bounds], frontiers: Mapping[Side, Frontier], output: Output
+        self, condition: Condition, bounds: Mapping[Side, Bounds], output: Output, frontiers: Mapping[Side, Frontier]
     ) -> None:
+        self._by_key: dict[Side, KeyedStore] = {side: KeyedStore(condition.matching) for side in SIDES}
+        super().__init__(condition, frontiers, self._by_key)
+        self.stores: Mapping[Side, RowStore[Any]] = self._by_key
         self._condition = condition
         self._bounds = bounds
-        self._frontiers = frontiers
-        self.failed = False
         self._output = output
         self._how = condition.join.how
-        self._by_key: dict[Side, KeyedStore] = {side: KeyedStore(condition.matching) for side in SIDES}
-        self._keys = JoinKeys(condition.key_types, self._by_key, nulls_equal=condition.nulls_equal)
         self._order = InOrder.of(condition.key_types) if condition.is_band and not condition.nulls_equal else None
-        self._in_order: dict[Side, RowStore[OrderedSegment]] = {}
         if self._order is not None:
-            self._in_order = {side: RowStore(self._order) for side in SIDES}
+            self.stores = {side: OrderedStore(self._order) for side in SIDES}
         self._keeps = {side: unmatched_are_results(self._how, side) for side in SIDES}
-
-    @property
-    def stores(self) -> Mapping[Side, RowStore[Any]]:
-        """The stored rows of each side."""
-        return self._by_key if self._order is None else self._in_order
-
-    def push(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield the results of new rows of a side, after its frontier has advanced past them."""
-        yield from self.take(side, batch)
-        yield from self.expire(other_side(side))
 
     def take(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the matches of new rows of a side, and store rows that can have others."""
@@ -67,23 +55,20 @@ class PairJoin:
 
     def _arranged(self, side: Side, batch: pa.RecordBatch) -> Arranged:
         """Return the rows of a batch that can match, arranged like the rows of a segment."""
-        compared = self._condition.rows(batch, side)
         if self._order is not None:
-            new_rows = self._order.arranged(compared.keys, compared.codes, compared.valid, compared.rising)
-            if all(segment.is_near(new_rows) for segment in self._in_order[other_side(side)].segments):
+            new_rows = self._order.arranged(self._condition.rows(batch, side))
+            if all(segment.is_near(new_rows) for segment in self.stores[other_side(side)].segments):
                 return new_rows
             self._go_by_key()
-        keys = self._keys.of(compared.keys, compared.valid, batch.num_rows)
-        return arrange(keys, compared.codes, self._keys.count)
+        return super()._arranged(side, batch)
 
     def _go_by_key(self) -> None:
         """Store rows by key from now on, because too many are close to one another."""
-        self._order = None
-        for side, store in self._in_order.items():
+        in_order, self.stores, self._order = self.stores, self._by_key, None
+        for side, store in in_order.items():
             for batch, matched in store.living():
                 self.load(side, batch, matched)
             self._by_key[side].evicted = store.evicted
-        self._in_order = {}
 
     def _matches(
         self,
@@ -118,11 +103,8 @@ class PairJoin:
 
     def _store(self, side: Side, batch: pa.RecordBatch, new_rows: Arranged, matched: Mask) -> Iterator[pa.RecordBatch]:
         """Store rows that can still match, and yield the others where ``how`` keeps them."""
-        bounds, store, rows = self._bounds[side], self.stores[side], new_rows.rows
-        held = new_rows
-        if bounds.watches:
-            held = replace(new_rows, codes=bounds.codes(rows_at(batch, rows), new_rows.codes))
-        kept = held.living(bounds.limits(self._frontiers[other_side(side)]))
+        rows, stored = new_rows.rows, self._with_all_lines(side, batch, new_rows)
+        kept = stored.living(self._bounds[side].limits(self._frontiers[other_side(side)]))
         if side == "left" and self._how in ("semi", "anti"):
             if self._how == "semi" and matched.any():
                 yield self._output.alone(rows_at(batch, rows[matched]), "left")
@@ -133,22 +115,27 @@ class PairJoin:
             done[rows[kept]] = False
             if done.any():
                 yield self._output.alone(rows_at(batch, np.flatnonzero(done)), side)
-        store.add(batch, held, matched, kept)
+        self.stores[side].add(batch, stored, matched, kept)
+
+    def _with_all_lines(self, side: Side, batch: pa.RecordBatch, new_rows: Arranged) -> Arranged:
+        """Return arranged rows with the code lines of all values that limit how long they can match."""
+        bounds = self._bounds[side]
+        if not bounds.watches:
+            return new_rows
+        return replace(new_rows, codes=bounds.codes(rows_at(batch, new_rows.rows), new_rows.codes))
 
     def expire(self, side: Side) -> Iterator[pa.RecordBatch]:
-        """Evict rows of a side that can no longer match, and yield the unmatched ones where ``how`` keeps them."""
+        """Evict rows that a side has passed, and yield the unmatched ones where ``how`` keeps them."""
         other = other_side(side)
-        for segment, gone in self.stores[side].expire(self._bounds[side].limits(self._frontiers[other])):
-            if self._keeps[side]:
+        for segment, gone in self.stores[other].expire(self._bounds[other].limits(self._frontiers[side])):
+            if self._keeps[other]:
                 alone = gone[~segment.matched[gone]]
                 if len(alone):
-                    yield self._output.alone(segment.taken(alone), side)
+                    yield self._output.alone(segment.taken(alone), other)
         if self._order is None:
             self._keys.forget()
 
     def load(self, side: Side, batch: pa.RecordBatch, matched: Mask) -> None:
         """Store rows from a checkpoint."""
-        held = self._arranged(side, batch)
-        bounds = self._bounds[side]
-        codes = bounds.codes(rows_at(batch, held.rows), held.codes) if bounds.watches else held.codes
-        self.stores[side].add(batch, replace(held, codes=codes), matched[held.rows])
+        rows = self._with_all_lines(side, batch, self._arranged(side, batch))
+        self.stores[side].add(batch, rows, matched[rows.rows])

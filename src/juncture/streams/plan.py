@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, Self
 
 import pyarrow as pa
 
 from juncture.errors import PlanError
-from juncture.matching.condition import Condition, condition_of
+from juncture.matching.condition import condition_of
 from juncture.matching.output import Output, stored_join, stored_schema
 from juncture.predicate.language.nodes import columns
 from juncture.spec.arguments import check_choice
@@ -22,7 +22,7 @@ from juncture.spec.resolved import Resolved, refuse_computed
 from juncture.spec.schema import SIDES, Side, other_side
 from juncture.streams import explain
 from juncture.streams.aggregates import AggregateJoin
-from juncture.streams.asof import AsofBounds, AsofJoin, AsofSide
+from juncture.streams.asof import AsofBounds, AsofJoin
 from juncture.streams.bounds import Bounds
 from juncture.streams.frontier import Frontier
 from juncture.streams.operator import StreamOperator
@@ -106,22 +106,30 @@ class StreamPlan:
         self.read_schemas = {side: self._read_schema(side, schemas[side]) for side in SIDES}
         self.reads_all_columns = {side: self.read_schemas[side].equals(setup.schema(side)) for side in SIDES}
         self.stores_all_read = {side: self.stored_schemas[side].equals(self.read_schemas[side]) for side in SIDES}
-        self._asof: AsofBounds | None = None
-        self._condition: Condition | None = None
-        self._pair_bounds: dict[Side, Bounds] = {}
-        if isinstance(self.join, ResolvedAsof):
-            self._asof = AsofBounds(self.join, self.orders)
-        else:
-            read = {column for orders in self.orders.values() for order in orders for column in columns(order.node)}
-            self._condition = condition_of(self.join, read)
-            self._pair_bounds = {side: Bounds(self._condition, side, self.orders[other_side(side)]) for side in SIDES}
-        self.bounds: Mapping[Side, Bounds] | Mapping[Side, AsofSide] = self._pair_bounds
-        if self._asof is not None:
-            self.bounds = {side: AsofSide(self._asof, side) for side in SIDES}
+        self.bounds: Mapping[Side, Bounds] | Mapping[Side, AsofBounds]
+        self.operator: Callable[[Mapping[Side, Frontier]], StreamOperator]
+        """Creates an operator without rows. The caller advances the frontiers."""
+        self._plan_operator()
         if not setup.allow_unbounded:
             for side in SIDES:
                 if not self.bounds[side].is_bounded:
                     raise PlanError(explain.unbounded(self.bounds[side]), name="JN-STREAM-UNBOUNDED")
+
+    def _plan_operator(self) -> None:
+        """Plan which rows are kept, and by which operator."""
+        if isinstance(self.join, ResolvedAsof):
+            asof_bounds = AsofBounds.of_sides(self.join, self.orders)
+            self.bounds = asof_bounds
+            self.operator = partial(AsofJoin, self.join, asof_bounds["left"].future, self.output)
+            return
+        read = {column for orders in self.orders.values() for order in orders for column in columns(order.node)}
+        condition = condition_of(self.join, read)
+        bounds = {side: Bounds(condition, side, self.orders[other_side(side)]) for side in SIDES}
+        self.bounds = bounds
+        if self.join.aggregates:
+            self.operator = partial(AggregateJoin, condition, bounds)
+        else:
+            self.operator = partial(PairJoin, condition, bounds, self.output)
 
     @cached_property
     def described(self) -> dict[str, Any]:
@@ -136,16 +144,7 @@ class StreamPlan:
     @property
     def rows_at_once(self) -> int:
         """Default number of rows of a side that are joined at once."""
-        return 1 << 15 if self._asof is None else 1 << 17
-
-    def operator(self, frontiers: Mapping[Side, Frontier]) -> StreamOperator:
-        """Return an operator without rows. The caller advances the frontiers."""
-        if self._asof is not None:
-            return AsofJoin(self._asof, frontiers, self.output)
-        assert self._condition is not None
-        if self.join.aggregates:
-            return AggregateJoin(self._condition, self._pair_bounds, frontiers)
-        return PairJoin(self._condition, self._pair_bounds, frontiers, self.output)
+        return 1 << 17 if isinstance(self.join, ResolvedAsof) else 1 << 15
 
     def explain(self, rates: Mapping[Side, float | None]) -> str:
         """Return the text of `explain()`."""

@@ -13,7 +13,7 @@ from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.row_order import arrange_rows, sort_rows
 from juncture.matching.candidates import Table, first_codes, key_groups, lines_of, matching_pairs
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
-from juncture.streams.state.segment import Arranged, Segment, merged
+from juncture.streams.state.segment import Arranged, Segment
 from juncture.streams.state.store import RowStore
 
 
@@ -63,28 +63,20 @@ def arrange(keys: Codes, codes: Table, key_count: int) -> Arranged:
     return Arranged(rows, keys[rows], lines_of(codes, rows))
 
 
-class ByKey:
-    """Arranges rows by key code and first code."""
-
-    def __init__(self, matching: int) -> None:
-        self._matching = matching
-
-    def sorted(self, keys: Codes, codes: Table) -> Arranged:
-        """Return rows that all have a key, arranged."""
-        order = np.empty(len(keys), np.int32)
-        sort_rows(keys, first_codes(codes), order)
-        return Arranged(order, keys[order], lines_of(codes, order))
-
-    def segment(self, batch: pa.RecordBatch, new_rows: Arranged, matched: Mask) -> KeyedSegment:
-        """Return arranged rows of a batch as a segment."""
-        return KeyedSegment(batch, new_rows, matched, self._matching)
-
-
 class KeyedStore(RowStore[KeyedSegment]):
     """The stored rows of a side by key."""
 
     def __init__(self, matching: int) -> None:
-        super().__init__(ByKey(matching))
+        super().__init__()
+        self._matching = matching
+
+    def _sorted(self, keys: Codes, codes: Table) -> Arranged:
+        order = np.empty(len(keys), np.int32)
+        sort_rows(keys, first_codes(codes), order)
+        return Arranged(order, keys[order], lines_of(codes, order))
+
+    def _segment(self, batch: pa.RecordBatch, new_rows: Arranged, matched: Mask) -> KeyedSegment:
+        return KeyedSegment(batch, new_rows, matched, self._matching)
 
     @property
     def keyed_rows(self) -> int:
@@ -95,8 +87,7 @@ class KeyedStore(RowStore[KeyedSegment]):
         """Return a mask of the key codes that a row has, after removing dead rows."""
         used = np.zeros(count, np.bool_)
         self.segments = [
-            segment if segment.alive_rows == len(segment.rows) else merged([segment], self._arrangement)
-            for segment in self.segments
+            segment if segment.alive_rows == len(segment.rows) else self._merged([segment]) for segment in self.segments
         ]
         for segment in self.segments:
             used[segment.groups] = True

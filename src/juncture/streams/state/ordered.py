@@ -8,15 +8,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import raw_values, validity
+from juncture.columnar.arrays import both, raw_values, validity
 from juncture.columnar.key_encoding import Form, Integers, form_of
 from juncture.kernels import symmetric as kernels
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.row_order import sort_rows
 from juncture.matching.candidates import Keys, Table, in_blocks, lines_of
+from juncture.matching.condition import ComparedRows
 from juncture.ordered.arithmetic import MIN_CODE
 from juncture.streams.frontier import Limits
 from juncture.streams.state.segment import Arranged, Segment
+from juncture.streams.state.store import RowStore
 
 COMPARED_MOST = 128
 """Up to this many comparisons per row, a scan is faster than a lookup by key."""
@@ -116,11 +118,11 @@ class InOrder:
         is_whole = isinstance(form.of(pa.array([], left_type)), Integers)
         return cls(form, is_plain=left_type == right_type == pa.int64()) if is_whole else None
 
-    def arranged(self, columns: list[pa.Array], codes: Table, valid: Mask | None, rising: int | None) -> BandRows:
-        """Return the rows that have a key and can match, arranged. ``rising`` is None if unknown."""
-        keys, here = self._keys(columns, codes.shape[1])
-        if here is not None:
-            valid = here if valid is None else here & valid
+    def arranged(self, compared: ComparedRows) -> BandRows:
+        """Return the rows that have a key and can match, arranged."""
+        codes, rising = compared.codes, compared.rising
+        keys, here = self._keys(compared.keys, codes.shape[1])
+        valid = both(here, compared.valid)
         if valid is None or valid.all():
             return self.sorted(keys, codes) if rising is None else _band_rows(keys, codes, rising)
         rows = np.flatnonzero(valid).astype(np.int32)
@@ -151,8 +153,18 @@ class InOrder:
         rows = np.lexsort((~codes[1], codes[0])).astype(np.int32)
         return BandRows(rows, keys[rows], lines_of(codes, rows), 0)
 
-    def segment(self, batch: pa.RecordBatch, new_rows: Arranged, matched: Mask) -> OrderedSegment:
-        """Return arranged rows of a batch as a segment."""
+
+class OrderedStore(RowStore[OrderedSegment]):
+    """The stored rows of a side in the order of a band join."""
+
+    def __init__(self, order: InOrder) -> None:
+        super().__init__()
+        self._order = order
+
+    def _sorted(self, keys: Keys, codes: Table) -> BandRows:
+        return self._order.sorted(keys, codes)
+
+    def _segment(self, batch: pa.RecordBatch, new_rows: Arranged, matched: Mask) -> OrderedSegment:
         assert isinstance(new_rows, BandRows)
         return OrderedSegment(batch, new_rows, matched)
 

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol, Self, TypeVar
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import joined_batches, rows_at
+from juncture.columnar.arrays import rows_at
 from juncture.kernels import symmetric as kernels
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.matching.candidates import Keys, Table, lines_of
 from juncture.streams.frontier import Limits
-from juncture.streams.operator import StateBatch
+
+
+@dataclass(frozen=True)
+class StateBatch:
+    """Stored rows. ``batch`` is the same object while they stay together; ``alive`` and ``matched`` are masks of it."""
+
+    batch: pa.RecordBatch
+    alive: Mask
+    matched: Mask
 
 
 @dataclass(frozen=True)
@@ -36,6 +44,10 @@ class Arranged:
         """Return the rows at some positions, in the same order."""
         codes = lines_of(self.codes, positions)
         return replace(self, rows=self.rows[positions], keys=self.keys[positions], codes=codes)
+
+    def others(self, count: int) -> Ints:
+        """Return the rows of the batch, with ``count`` rows, that are not here."""
+        return np.delete(np.arange(count), self.rows)
 
     def living(self, limits: Limits) -> Codes:
         """Return the rows that can still match."""
@@ -94,36 +106,9 @@ class Segment(ABC):
         """Return the rows at some positions."""
         return rows_at(self.batch, self.rows[positions])
 
-    def held(self) -> StateBatch:
+    def state(self) -> StateBatch:
         """Return the batch, with the masks in the order of its rows."""
         alive, matched = np.zeros((2, self.batch.num_rows), np.bool_)
         alive[self.rows] = self.alive
         matched[self.rows] = self.matched
         return StateBatch(self.batch, alive, matched)
-
-
-SomeSegment = TypeVar("SomeSegment", bound=Segment)
-MadeSegment = TypeVar("MadeSegment", bound=Segment, covariant=True)
-
-
-class Arrangement(Protocol[MadeSegment]):
-    """The order of the rows of a side in segments."""
-
-    def sorted(self, keys: Keys, codes: Table) -> Arranged:
-        """Return rows that all have a key, sorted."""
-
-    def segment(self, batch: pa.RecordBatch, new_rows: Arranged, matched: Mask) -> MadeSegment:
-        """Return arranged rows of a batch as a segment."""
-
-
-def merged(segments: Sequence[SomeSegment], arrangement: Arrangement[SomeSegment]) -> SomeSegment:
-    """Return the living rows of some segments, at least one, as one segment."""
-    batches, keys, codes, matched = [], [], [], []
-    for segment in segments:
-        alive = np.flatnonzero(segment.alive)
-        batches.append(segment.taken(alive))
-        keys.append(segment.keys[alive])
-        codes.append(lines_of(segment.codes, alive))
-        matched.append(segment.matched[alive])
-    merged_rows = arrangement.sorted(np.concatenate(keys), np.concatenate(codes, axis=1))
-    return arrangement.segment(joined_batches(batches), merged_rows, np.concatenate(matched)[merged_rows.rows])

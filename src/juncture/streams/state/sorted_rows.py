@@ -12,7 +12,7 @@ from juncture.columnar.arrays import array_of, joined_batches, rows_of
 from juncture.kernels import row_order as kernels
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.symmetric import index_rows
-from juncture.streams.operator import StateBatch
+from juncture.streams.state.segment import Arranged, StateBatch
 
 _TIMES_AS_LARGE = 2
 
@@ -115,16 +115,16 @@ class SortedRows:
         """Memory of the stored rows."""
         return self._blocks.nbytes + self.row_keys.nbytes + self.row_codes.nbytes + self.slots.nbytes
 
-    def add(self, batch: pa.RecordBatch, rows: Codes, keys: Codes, codes: Ints, matched: Mask) -> None:
-        """Store ``rows`` of a batch, given by key and code. ``matched`` is a mask of the whole batch."""
-        if not len(rows):
+    def add(self, batch: pa.RecordBatch, new_rows: Arranged, matched: Mask) -> None:
+        """Store rows of a batch, arranged by key and code. ``matched`` is a mask of the whole batch."""
+        if not len(new_rows.rows):
             return
-        slots = rows + np.int64(self._blocks.rows)
+        keys, codes, slots = new_rows.keys, new_rows.codes[0], new_rows.rows + np.int64(self._blocks.rows)
         self._blocks.add(batch, matched)
         if not self.rows:
             self.row_keys, self.row_codes, self.slots = keys, codes, slots
             return
-        count = self.rows + len(rows)
+        count = self.rows + len(slots)
         merged = np.empty(count, np.int32), np.empty(count, np.int64), np.empty(count, np.int64)
         kernels.merge_rows(self.row_keys, self.row_codes, self.slots, keys, codes, slots, *merged)
         self.row_keys, self.row_codes, self.slots = merged

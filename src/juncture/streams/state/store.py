@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Generic
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from juncture.columnar.arrays import joined_batches
 from juncture.kernels.array_types import Codes, Mask
+from juncture.matching.candidates import Keys, Table, lines_of
 from juncture.streams.frontier import Limits
-from juncture.streams.operator import StateBatch
-from juncture.streams.state.segment import Arranged, Arrangement, SomeSegment, merged
+from juncture.streams.state.segment import Arranged, Segment, StateBatch
+
+SomeSegment = TypeVar("SomeSegment", bound=Segment)
 
 _MERGED_MOST = 1 << 17
 """Larger segments are not merged, so that eviction frees memory soon."""
@@ -21,13 +25,20 @@ _DEAD_LEAST = 1 << 14
 """Up to this many evicted rows in a segment, their memory is not released."""
 
 
-class RowStore(Generic[SomeSegment]):
+class RowStore(ABC, Generic[SomeSegment]):
     """The stored rows of a side, in few segments: four of about one size are merged, so copying is logarithmic."""
 
-    def __init__(self, arrangement: Arrangement[SomeSegment]) -> None:
+    def __init__(self) -> None:
         self.segments: list[SomeSegment] = []
         self.evicted = 0
-        self._arrangement = arrangement
+
+    @abstractmethod
+    def _sorted(self, keys: Keys, codes: Table) -> Arranged:
+        """Return rows that all have a key, in the order of segments."""
+
+    @abstractmethod
+    def _segment(self, batch: pa.RecordBatch, new_rows: Arranged, matched: Mask) -> SomeSegment:
+        """Return arranged rows of a batch as a segment."""
 
     @property
     def rows(self) -> int:
@@ -45,7 +56,7 @@ class RowStore(Generic[SomeSegment]):
             new_rows, matched, kept = new_rows.some(kept), matched[kept], None
         if not len(new_rows.rows):
             return
-        segment = self._arrangement.segment(batch, new_rows, matched)
+        segment = self._segment(batch, new_rows, matched)
         if kept is not None and len(kept) < len(new_rows.rows):
             segment.keep(kept)
         self.segments.append(segment)
@@ -55,7 +66,7 @@ class RowStore(Generic[SomeSegment]):
             most = _OF_ONE_SIZE * last[-1].alive_rows
             if len(last) < _OF_ONE_SIZE or total > _MERGED_MOST or any(each.alive_rows > most for each in last):
                 return
-            self.segments[-_OF_ONE_SIZE:] = [merged(last, self._arrangement)]
+            self.segments[-_OF_ONE_SIZE:] = [self._merged(last)]
 
     def expire(self, limits: Limits) -> Iterator[tuple[SomeSegment, Codes]]:
         """Evict rows that can no longer match, and yield their positions."""
@@ -82,10 +93,22 @@ class RowStore(Generic[SomeSegment]):
         """Drop and shrink segments after `remove`."""
         self.segments = [self._compact(segment) for segment in self.segments if segment.alive_rows]
 
+    def _merged(self, segments: Sequence[SomeSegment]) -> SomeSegment:
+        """Return the living rows of some segments, at least one, as one segment."""
+        batches, keys, codes, matched = [], [], [], []
+        for segment in segments:
+            alive = np.flatnonzero(segment.alive)
+            batches.append(segment.taken(alive))
+            keys.append(segment.keys[alive])
+            codes.append(lines_of(segment.codes, alive))
+            matched.append(segment.matched[alive])
+        rows = self._sorted(np.concatenate(keys), np.concatenate(codes, axis=1))
+        return self._segment(joined_batches(batches), rows, np.concatenate(matched)[rows.rows])
+
     def _compact(self, segment: SomeSegment) -> SomeSegment:
         dead = len(segment.rows) - segment.alive_rows
         is_worth_it = dead > _DEAD_LEAST and _are_few(segment.alive_rows, len(segment.rows))
-        return merged([segment], self._arrangement) if is_worth_it else segment
+        return self._merged([segment]) if is_worth_it else segment
 
     def living(self) -> Iterator[tuple[pa.RecordBatch, Mask]]:
         """Yield the stored rows, and masks of those that have had a match."""
@@ -95,7 +118,7 @@ class RowStore(Generic[SomeSegment]):
 
     def batches(self) -> Iterator[StateBatch]:
         """Yield the batches that the rows are in."""
-        yield from (segment.held() for segment in self.segments if segment.alive_rows)
+        yield from (segment.state() for segment in self.segments if segment.alive_rows)
 
 
 def _are_few(rows: int, of_rows: int) -> bool:
