@@ -52,6 +52,12 @@ def test_a_file(tmp_path):
     assert f"{tmp_path / 'x'}: Permission denied." in result.stderr
 
 
+def test_a_full_disk():
+    result = run(OSError(28, "No space left on device"))
+    assert result.exit_code == 2
+    assert "Problem with a file\n  No space left on device." in result.stderr
+
+
 def test_an_error_that_a_spark_worker_raised():
     result = run(RuntimeError(CARRIED))
     assert result.exit_code == 2

@@ -159,15 +159,19 @@ class Followed:
             epochs = [counted(pq.read_table(path).to_batches()) for path in paths]
         return summed(epochs)
 
+    def catch_up_once(self) -> None:
+        """Follow until nothing is left, or the first error."""
+        if self.follower is None:
+            self.open()
+        while self.follower.step(0) is not None:
+            pass
+
     def catch_up(self) -> list[str]:
         """Follow until nothing is left, through the errors of the plan; return what happened in between."""
         events = []
         for _ in range(20):
             try:
-                if self.follower is None:
-                    self.open()
-                while self.follower.step(0) is not None:
-                    pass
+                self.catch_up_once()
                 return events
             except (StateError, KeyboardInterrupt) as error:
                 if "on purpose" in str(error):

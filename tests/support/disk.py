@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["FullDisk"]
+__all__ = ["FullDisk", "filling_disk"]
+
+
+@contextmanager
+def filling_disk() -> Iterator[Callable[[int], None]]:
+    """Yield a function that has the system refuse this process's writes beyond some bytes of any file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        yield lambda size_bytes: resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 class FullDisk:

@@ -99,8 +99,10 @@ def _known(error: Exception) -> tuple[str, str] | None:
     own = error_from_spark(error)
     if own is not None:
         return _TITLES.get(type(own).__name__, "Error"), str(own)
-    if isinstance(error, OSError) and error.filename is not None:
-        return "Problem with a file", f"{error.filename}: {error.strerror or error}."
+    if isinstance(error, OSError) and error.errno is not None:
+        # Errors of writing, such as those of a full disk, name no file.
+        place = "" if error.filename is None else f"{error.filename}: "
+        return "Problem with a file", f"{place}{error.strerror or error}."
     return None
 
 

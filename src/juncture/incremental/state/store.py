@@ -25,8 +25,10 @@ earlier epoch than the file.
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -58,6 +60,11 @@ _OF_NEW = ("LOCK", "LOG", "IDENTITY", "MANIFEST-", "OPTIONS-", "rocksdict-", "0"
 
 _CORRUPTION = "Corruption"
 """Prefix of RocksDB's errors about damage."""
+
+_UNWRITABLE = tuple(
+    map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EMFILE))
+)
+"""Texts in RocksDB's errors about a folder that cannot be written now, but is not damaged."""
 
 Table = TypeVar("Table", bound=str)
 """The name of a table."""
@@ -177,7 +184,7 @@ class Store:
                     f"{self._kind} first.",
                     name="JN-STATE-IN-USE",
                 ) from error
-            raise self._damaged(error) from error
+            raise self._unusable(error) from error
 
     def _recorded_epoch(self) -> int | None:
         try:
@@ -424,7 +431,7 @@ class Store:
         try:
             self._database.close()
         except Exception as error:
-            _log.warning("%s", self._damaged(error))
+            _log.warning("%s", self._unusable(error))
 
     def _epoch_key(self, epoch: int, table: str, part: int) -> bytes:
         number = self._tables[table]
@@ -441,7 +448,7 @@ class Store:
             raise
         except Exception as error:
             # The Python binding raises plain exceptions.
-            raise self._damaged(error) from error
+            raise self._unusable(error) from error
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -449,13 +456,19 @@ class Store:
             yield
         except Exception as error:
             # A background task has found damage, which RocksDB then reports for each write.
-            if str(error).startswith(_CORRUPTION):
-                raise self._damaged(error) from error
-            raise StateError(
-                f"The {self._kind} cannot be written to {self.folder}: {error}. Check the permissions and the free "
-                "disk space.",
-                name="JN-STATE-WRITE",
-            ) from error
+            is_damaged = str(error).startswith(_CORRUPTION)
+            raise (self._damaged(error) if is_damaged else self._unwritten(error)) from error
+
+    def _unusable(self, problem: Exception) -> StateError:
+        is_unwritable = any(text in str(problem) for text in _UNWRITABLE)
+        return self._unwritten(problem) if is_unwritable else self._damaged(problem)
+
+    def _unwritten(self, problem: object) -> StateError:
+        return StateError(
+            f"The {self._kind} cannot be written to {self.folder}: {problem}. Check the permissions and the free "
+            "disk space.",
+            name="JN-STATE-WRITE",
+        )
 
     def _damaged(self, problem: object) -> StateError:
         return StateError(
