@@ -13,8 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 
 from juncture.hosting.hosted_join import State, StoredBatch
 from juncture.incremental.changes.change_batch import read_changes
+from juncture.incremental.changes.identity import identity_of
 from juncture.incremental.join import ChangeJoin, ChangeSetup, described
-from juncture.incremental.operators.join_runtime import identity_of
 from juncture.incremental.operators.operator import Change
 from juncture.incremental.runtime import ANSWER
 from juncture.incremental.state.records import Position, unweighted, weighted
@@ -139,7 +139,7 @@ class ChangeBucket(ChangeJoin):
         """Store rows from the state store. The lines of the state are weights and match counts."""
         arrangement = self._operator.sides[side].arrangement
         batch, hashes = unweighted(batch)
-        rows = self._operator.runtime.delta(side, batch, np.arange(batch.num_rows), hashes)
+        rows = self._operator.sides[side].delta_of(batch, np.arange(batch.num_rows), hashes)
         # The row numbers are passed as weights, so they return the order of the delta.
         order = rows.weights
         weights, counts = state[0][order].astype(np.int64), np.take(state[1:], order, axis=1).astype(np.int64)

@@ -15,9 +15,9 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.columnar.conversion import converted
 from juncture.incremental.changes.change_batch import ChangeFormat, read_changes, write_changes, written_schema
-from juncture.incremental.operators.join_runtime import identity_of
+from juncture.incremental.changes.identity import identity_of
 from juncture.incremental.operators.operator import Change, Flow, ViewOperator
-from juncture.incremental.operators.spec_join import StoredJoinOperator
+from juncture.incremental.operators.stored_join import StoredJoinOperator
 from juncture.incremental.plan.physical import OperatorGraph
 from juncture.incremental.population import JoinLoader
 from juncture.incremental.runtime import ANSWER, MaintainedQuery, Query, Runtime

@@ -21,9 +21,8 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.errors import StateError
-from juncture.incremental.operators.join_runtime import JoinRuntime
 from juncture.incremental.operators.operator import Change, Flow
-from juncture.incremental.operators.spec_join import StoredJoinOperator
+from juncture.incremental.operators.stored_join import JoinSide, StoredJoinOperator
 from juncture.incremental.runtime import ANSWER, Batches, Runtime
 from juncture.incremental.state.pages import loose_pieces, sorted_pieces
 from juncture.incremental.state.policy import ROW_BYTES
@@ -64,7 +63,7 @@ class JoinLoader:
         """Return the rows of the result, in a temporary file if the tables exceed the memory."""
         changes: dict[Side, Iterator[Change]] = {side: iter(streams[side]) for side in SIDES}
         taken: dict[Side, Flow] = {side: [] for side in SIDES}
-        tables, keys = self._runtime.tables, self._join.runtime.keys
+        tables, keys = self._runtime.tables, self._join.keys
         # Rows without a key cannot be partitioned.
         left_bytes = math.inf if tables is None or not keys.are_any else tables.policy.initial_bytes
         for side in SIDES:
@@ -91,7 +90,7 @@ class JoinLoader:
         tables, answer = self._runtime.tables, []
         writers = {} if tables is None else {side: tables.writer(is_sorted=False) for side in SIDES}
         joined = {side: self._concatenator(side, changes[side]) for side in SIDES}
-        for part in _in_parts(self._join.runtime, changes):
+        for part in _in_parts(self._join, changes):
             answer += self._load_part(part, locate)
             for side, each in self._join.sides.items():
                 # Rows of other parts have other keys.
@@ -153,7 +152,7 @@ class JoinLoader:
             writers = [files.enter_context(pa.ipc.new_stream(path, schema)) for path in paths]
             for batch, weights in _slices(changes):
                 row_bytes = batch.nbytes // max(1, batch.num_rows) + ROW_BYTES
-                order, ends = _by_part(self._join.runtime, side, batch, _BITS)
+                order, ends = _by_part(self._join.sides[side], batch, _BITS)
                 scattered = rows_of(weighted(batch, weights), array_of(order, pa.int32()))
                 counts = np.diff(ends)
                 for part in np.flatnonzero(counts).tolist():
@@ -191,13 +190,12 @@ class JoinLoader:
 
     def _spill(self, writers: Mapping[Side, RunWriter], batch_rows: int) -> None:
         """Write the rows in memory, and release them."""
-        keys = self._join.runtime.keys
         for side, each in self._join.sides.items():
             for run in each.arrangement.memory:
-                for rows in sorted_pieces(run, keys.hashes(run.groups), batch_rows)[1]:
+                for rows in sorted_pieces(run, each.key_hashes(run), batch_rows)[1]:
                     writers[side].add(rows)
             each.arrangement.memory = []
-        keys.forget()
+        self._join.keys.forget()
 
     def _notify(self, phase: str, done: int, total: int) -> None:
         if self._report is not None:
@@ -215,7 +213,7 @@ def _gathered(changes: Iterator[Change], most_bytes: float) -> tuple[Flow, float
     return found, most_bytes
 
 
-def _in_parts(join: JoinRuntime, changes: Mapping[Side, Sequence[Change]]) -> Iterator[dict[Side, Flow]]:
+def _in_parts(join: StoredJoinOperator, changes: Mapping[Side, Sequence[Change]]) -> Iterator[dict[Side, Flow]]:
     """Yield the rows of both sides part by part; all at once if they are few, or have no key."""
     rows = sum(batch.num_rows for side in SIDES for batch, _ in changes[side])
     bits = min((rows // _PART_ROWS).bit_length(), _BITS_MOST)
@@ -223,7 +221,7 @@ def _in_parts(join: JoinRuntime, changes: Mapping[Side, Sequence[Change]]) -> It
         yield {side: list(changes[side]) for side in SIDES}
         return
     ordered = {
-        side: [(batch, weights, (weights == 1).all(), *_by_part(join, side, batch, bits)) for batch, weights in flow]
+        side: [(*change, (change[1] == 1).all(), *_by_part(join.sides[side], change[0], bits)) for change in flow]
         for side, flow in changes.items()
     }
     for part in range(1 << bits):
@@ -237,9 +235,9 @@ def _in_parts(join: JoinRuntime, changes: Mapping[Side, Sequence[Change]]) -> It
         yield found
 
 
-def _by_part(join: JoinRuntime, side: Side, batch: pa.RecordBatch, bits: int) -> tuple[Codes, Ints]:
+def _by_part(side: JoinSide, batch: pa.RecordBatch, bits: int) -> tuple[Codes, Ints]:
     """Return the rows of a batch in the order of their parts, and the start of each part, with the end."""
-    part = (join.hashes_of(side, batch) >> np.uint64(64 - bits)).astype(np.int32)
+    part = (side.hashes_of(batch) >> np.uint64(64 - bits)).astype(np.int32)
     ends = np.append(0, np.cumsum(np.bincount(part, minlength=1 << bits)))
     order = np.empty(len(part), np.int32)
     order_by_code(part, 0, ends[:-1].astype(np.int32), order)

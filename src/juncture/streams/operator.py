@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from juncture.columnar.key_table import KeyCodes
 from juncture.kernels.array_types import Mask
 from juncture.matching.asof import AsofCondition
 from juncture.matching.condition import Condition
@@ -48,12 +49,12 @@ class StreamOperator(ABC):
         self.stores: Mapping[Side, StateView] = stores
         self._frontiers = frontiers
         self._compared = condition.rows
-        self._keys = JoinKeys(condition.key_types, stores, nulls_equal=condition.nulls_equal)
+        self._keys = JoinKeys(KeyCodes(*condition.key_types, nulls_equal=condition.nulls_equal), [*stores.values()])
 
     def _arranged(self, side: Side, batch: pa.RecordBatch) -> Arranged:
         """Return the rows of a batch that have a key, by key and first code."""
         compared = self._compared(batch, side)
-        keys = self._keys.of(compared.keys, compared.valid, batch.num_rows)
+        keys = self._keys.of(compared.keys, batch.num_rows, compared.valid)
         return arrange(keys, compared.codes, self._keys.count)
 
     @abstractmethod

@@ -17,6 +17,7 @@ from juncture.columnar.key_encoding import KeyHashes
 from juncture.columnar.key_table import RowCodes
 from juncture.columnar.row_bytes import RowMemory, encode_rows
 from juncture.columnar.types import is_null_type
+from juncture.errors import SchemaError
 from juncture.kernels.array_types import Codes, Ints, Mask
 
 
@@ -127,6 +128,20 @@ def _has(is_kind: Callable[[pa.DataType], bool], data_type: pa.DataType) -> bool
         return any(_has(is_kind, field.type) for field in data_type)
     is_list = pat.is_list(data_type) or pat.is_large_list(data_type) or pat.is_fixed_size_list(data_type)
     return is_list and _has(is_kind, data_type.value_type)
+
+
+def identity_of(schema: pa.Schema, rows: str) -> RowIdentity:
+    """Return the row identity of some rows; raises `SchemaError` if a column cannot be compared."""
+    try:
+        return RowIdentity(schema)
+    except NoIdentityError as error:
+        # The columns of views have numbers.
+        column = f"A column of {rows}" if error.column.isdecimal() else f"The {rows} column {error.column!r}"
+        raise SchemaError(
+            f"{column} has type {error.data_type}, whose values cannot be compared, so deletes cannot be matched to "
+            "rows. Cast or drop the column.",
+            name="JN-TYPE-UNSUPPORTED",
+        ) from None
 
 
 class Changes:

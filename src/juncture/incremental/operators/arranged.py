@@ -2,128 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.key_encoding import KeyHashes
-from juncture.columnar.key_table import KeyCodes, RowCodes
-from juncture.errors import SchemaError
-from juncture.incremental.changes.identity import NoIdentityError, RowIdentity
+from juncture.incremental.changes.identity import identity_of
 from juncture.incremental.expressions.expression import Expression, evaluate
-from juncture.incremental.operators.keys import BYTES_A_KEY, KnownHashes
+from juncture.incremental.operators.keys import KeyDomain
 from juncture.incremental.operators.operator import Change, Flow, ViewOperator, as_one
 from juncture.incremental.operators.order import RowOrder
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place, interval_codes
 from juncture.incremental.state.run import Run
 from juncture.incremental.state.tables import StateTable
-from juncture.kernels.array_types import Codes, Ints, Mask, Words
+from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.hash_table import EMPTY
-
-_CODED_ALONE = 3
-"""Up to this number of key columns, coding each column separately is faster."""
-
-
-def identity_of(schema: pa.Schema, what: str) -> RowIdentity:
-    """Return the row identity of a schema; raises `SchemaError` for columns without equality."""
-    try:
-        return RowIdentity(schema)
-    except NoIdentityError as error:
-        raise SchemaError(
-            f"A column of {what} is of type {error.data_type}, whose values have no equality, so deletes cannot find "
-            "their rows. Cast the column, or exclude it.",
-            name="JN-TYPE-UNSUPPORTED",
-        ) from None
-
-
-class KeyedRows(Protocol):
-    """Rows whose keys have codes of a `KeyDomain`."""
-
-    arrangement: Arrangement
-
-    def rekey(self, mapping: Codes, /) -> None:
-        """Map keys to new codes."""
-
-
-class KeyDomain:
-    """Codes of keys that are compared with each other, shared by all their arrangements.
-
-    Rows on disk are in the order of key hashes, without codes. While there are any, each key needs a code and a hash.
-    """
-
-    def __init__(self, types: Sequence[pa.DataType], *, nulls_equal: bool = False) -> None:
-        coded_as_rows = nulls_equal and len(types) > _CODED_ALONE
-        self._codes = RowCodes(types) if coded_as_rows else KeyCodes(types, types, nulls_equal=nulls_equal)
-        self._hashes = KeyHashes(types, types, nulls_equal=nulls_equal) if types else None
-        self._known = KnownHashes()
-        self._known.room_for(1)
-        self.members: list[KeyedRows] = []
-        self.keys_least = 1 << 12
-        """Below this number of keys, unused ones are not removed."""
-
-    @property
-    def count(self) -> int:
-        """Number of codes."""
-        return self._codes.count
-
-    @property
-    def are_on_disk(self) -> bool:
-        """Whether rows on disk may have keys without a code."""
-        return any(member.arrangement.pages is not None for member in self.members)
-
-    @property
-    def nbytes(self) -> int:
-        """Approximate bytes of memory."""
-        return BYTES_A_KEY * self._codes.count
-
-    def of(self, columns: list[pa.Array], rows: int) -> Codes:
-        """Return the codes of rows, with new codes for new keys; `EMPTY` where a value is null."""
-        keys = np.empty(rows, np.int32)
-        self._codes.add(columns, keys)
-        if rows and self.are_on_disk:
-            hashes = np.zeros(rows, np.uint64) if self._hashes is None else self._hashes.of(columns)[0]
-            self._known.note(keys, hashes)
-        return keys
-
-    def find(self, columns: list[pa.Array], rows: int) -> Codes:
-        """Return the codes of rows; `EMPTY` where a value is null, or no arranged row has the key."""
-        if self.are_on_disk or isinstance(self._codes, RowCodes):
-            return self.of(columns, rows)
-        keys = np.empty(rows, np.int32)
-        self._codes.find(columns, keys)
-        return keys
-
-    def hashes(self, keys: Codes) -> Words:
-        """Return the hashes of codes that `of` returned in this epoch; zero for `EMPTY`."""
-        hashes = self._known.hashes[np.maximum(keys, 0)]
-        hashes[keys == EMPTY] = 0
-        return hashes
-
-    def key_hashes(self, run: Run, keys_of: Callable[[pa.RecordBatch], list[pa.Array]]) -> Words:
-        """Return the hashes of the keys of a run, in the order of its groups."""
-        if self._hashes is None or not len(run):
-            return np.zeros(len(run.groups), np.uint64)
-        hashes = self._hashes.of(keys_of(run.taken(run.starts[:-1])))[0]
-        hashes[run.groups == EMPTY] = 0
-        return hashes
-
-    def forget(self) -> None:
-        """Remove keys without rows in memory, if they may be the majority. No pending changes may have codes."""
-        count = self._codes.count
-        rows = sum(len(run) for member in self.members for run in member.arrangement.memory)
-        if not count or count < self.keys_least + 4 * rows:
-            return
-        used = np.zeros(self._codes.count, np.bool_)
-        for member in self.members:
-            used |= member.arrangement.keys(len(used))
-        mapping = self._codes.compact(used)
-        self._known = KnownHashes()
-        self._known.room_for(1)
-        for member in self.members:
-            member.rekey(mapping)
 
 
 class ArrangedOperator(ViewOperator):
@@ -148,7 +42,8 @@ class ArrangedOperator(ViewOperator):
         self._recorded_keys: Mask = np.zeros(0, np.bool_)
         self.keys = keys
         self.domain = domain
-        domain.members.append(self)
+        self._generation = domain.generation
+        domain.arrangements.append(self.arrangement)
         none = np.zeros(0, np.int64)
         self._nothing = self.delta_of(pa.RecordBatch.from_pylist([], self.schema), none, none)
         self.delta = self._nothing
@@ -230,6 +125,8 @@ class ArrangedOperator(ViewOperator):
 
     def _room(self) -> Mask:
         """Return the recorded keys, with a slot for each code. The last slot is for `EMPTY`, and False."""
+        if self._generation != self.domain.generation:
+            self._record_keys()
         if len(self._recorded_keys) <= self.domain.count:
             self._recorded_keys = np.pad(self._recorded_keys, (0, 2 * self.domain.count + 1 - len(self._recorded_keys)))
         return self._recorded_keys
@@ -238,15 +135,11 @@ class ArrangedOperator(ViewOperator):
         """Return which keys may have rows, including changes; None if all may. False positives are possible."""
         return None if self.arrangement.pages is not None else self._room()[keys]
 
-    def rekey(self, mapping: Codes) -> None:
-        """Map keys to new codes."""
-        self.arrangement.rekey(mapping)
-        self._record_keys()
-
     def _record_keys(self) -> None:
+        """Record the keys of all rows, for example after they got other codes."""
+        self._generation = self.domain.generation
         if self.notes_keys:
             self._recorded_keys = self.arrangement.keys(self.domain.count)
-            self._room()
 
     def commit(self) -> None:
         """Apply the delta to the rows."""

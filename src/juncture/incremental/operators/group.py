@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, concatenated, rows_of, true_rows, validity
+from juncture.incremental.changes.identity import identity_of
 from juncture.incremental.expressions.expression import Expression, evaluate, shifted, shown
 from juncture.incremental.expressions.functions import FUNCTIONS
 from juncture.incremental.operators.accumulators import (
@@ -24,7 +25,7 @@ from juncture.incremental.operators.accumulators import (
     TruthAccumulator,
     VarianceAccumulator,
 )
-from juncture.incremental.operators.arranged import KeyDomain, identity_of
+from juncture.incremental.operators.keys import KeyDomain
 from juncture.incremental.operators.operator import Change, Flow, ViewOperator, as_one, batch_of, schema_of
 from juncture.incremental.operators.order import RowOrder
 from juncture.incremental.operators.sums import Sums
@@ -141,7 +142,7 @@ class GroupOperator(ViewOperator):
         schema = schema_of([each.type for each in keys] or [pa.bool_()])
         self.arrangement = Arrangement(schema, identity_of(schema, label), 0, self._layout.lines)
         self._domain = domain
-        domain.members.append(self)
+        domain.arrangements.append(self.arrangement)
         self._next_number = 0
         self._free = np.zeros(0, np.int64)
         self._step: _Step | None = None
@@ -302,10 +303,6 @@ class GroupOperator(ViewOperator):
                 run.disk_copy.run.layout = layout
         for stored in [] if self.arrangement.pages is None else self.arrangement.pages.stored:
             stored.layout = layout
-
-    def rekey(self, mapping: Codes) -> None:
-        """Map keys to new codes."""
-        self.arrangement.rekey(mapping)
 
     @property
     def rows(self) -> int:

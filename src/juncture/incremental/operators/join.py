@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, joined_batches, rows_of, true_rows
 from juncture.incremental.expressions.expression import TRUE, Expression, all_of, columns, columns_of, evaluate, shifted
-from juncture.incremental.operators.arranged import ArrangedOperator, KeyDomain
+from juncture.incremental.operators.arranged import ArrangedOperator
+from juncture.incremental.operators.keys import KeyDomain
 from juncture.incremental.operators.operator import Change, Flow, ViewOperator, batch_of, consolidated, some_rows
 from juncture.incremental.state.arrangement import Delta, Positions
 from juncture.incremental.state.run import Run

@@ -1,104 +1,112 @@
-"""Keys of both sides: codes for keys in memory, and hashes that order rows on disk."""
+"""Keys of rows: codes for rows in memory, and hashes that order rows on disk."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.key_encoding import KeyHashes
+from juncture.columnar.key_table import KeyCodes, RowCodes
+from juncture.incremental.state.arrangement import Arrangement
+from juncture.incremental.state.run import Run
 from juncture.kernels.array_types import Codes, Mask, Words
 from juncture.kernels.hash_table import EMPTY
-from juncture.matching.keys import JoinKeys, KeyedRows
-from juncture.spec.schema import Side
+from juncture.matching.keys import JoinKeys
 
-BYTES_A_KEY = 56
+_BYTES_A_KEY = 56
 """Approximate memory of a key: its entry in a hash table, its value, and its hash."""
 
+_CODED_ALONE = 3
+"""Up to this number of key columns, coding each column separately is faster."""
 
-class HashedKeys(JoinKeys):
-    """Codes for the keys of both sides, and a hash of each that is the same in every process."""
+
+class KeyDomain(JoinKeys):
+    """Codes of keys that are compared with each other, shared by all their arrangements.
+
+    Rows on disk are in the order of key hashes, without codes. While there are any, each key needs a code and a hash.
+    ``others`` are the types of keys that are equal to those of the first ones, if they differ.
+    """
 
     def __init__(
-        self,
-        types: tuple[Sequence[pa.DataType], Sequence[pa.DataType]],
-        arrangements: Mapping[Side, KeyedRows],
-        *,
-        nulls_equal: bool = False,
+        self, types: Sequence[pa.DataType], others: Sequence[pa.DataType] | None = None, *, nulls_equal: bool = False
     ) -> None:
-        super().__init__(types, arrangements, nulls_equal=nulls_equal)
-        self._key_hashes = KeyHashes(*types, nulls_equal=nulls_equal) if types[0] else None
-        self._known = KnownHashes()
-        if not types[0]:
-            # Without keys, all rows have the code 0.
-            self._known.room_for(1)
-
-    @property
-    def nbytes(self) -> int:
-        """Approximate memory of the keys."""
-        return BYTES_A_KEY * len(self._known.hashes)
-
-    def of(self, columns: list[pa.Array], valid: Mask | None, rows: int) -> Codes:
-        """Return the key codes of rows; `EMPTY` where a row can match nothing."""
-        keys = super().of(columns, valid, rows)
-        if self._key_hashes is not None and rows:
-            self._known.note(keys, self._key_hashes.of(columns)[0])
-        return keys
-
-    def hashes(self, keys: Codes) -> Words:
-        """Return the hashes of key codes; zero for `EMPTY`."""
-        has_key = keys != EMPTY
-        if has_key.all():
-            return self._known.hashes[keys]
-        hashes = np.zeros(len(keys), np.uint64)
-        hashes[has_key] = self._known.hashes[keys[has_key]]
-        return hashes
+        self.arrangements: list[Arrangement] = []
+        pair = types, types if others is None else others
+        coded_as_rows = nulls_equal and others is None and len(types) > _CODED_ALONE
+        codes = RowCodes(types) if coded_as_rows else KeyCodes(*pair, nulls_equal=nulls_equal)
+        super().__init__(codes, self.arrangements)
+        self._hashes = KeyHashes(*pair, nulls_equal=nulls_equal) if types else None
+        self._known = np.zeros(1, np.uint64)
+        self.generation = 0
+        """How often keys got other codes."""
 
     @property
     def are_any(self) -> bool:
-        """Whether the join has keys."""
-        return self._key_hashes is not None
+        """Whether there are key columns."""
+        return self._hashes is not None
 
-    def hashes_of(self, columns: list[pa.Array], valid: Mask | None) -> Words:
+    @property
+    def are_on_disk(self) -> bool:
+        """Whether rows on disk may have keys without a code."""
+        return any(each.pages is not None for each in self.arrangements)
+
+    @property
+    def nbytes(self) -> int:
+        """Approximate bytes of memory."""
+        return _BYTES_A_KEY * self.count
+
+    def of(self, columns: list[pa.Array], rows: int, valid: Mask | None = None) -> Codes:
+        """Return the codes of rows, with new codes for new keys; `EMPTY` where a row can match nothing."""
+        keys = super().of(columns, rows, valid)
+        if rows and self.are_on_disk:
+            self._note(keys, self.hashes_of(columns, rows))
+        return keys
+
+    def _note(self, keys: Codes, hashes: Words) -> None:
+        """Store the hashes of key codes."""
+        if self.count > len(self._known):
+            self._known = np.pad(self._known, (0, 2 * self.count - len(self._known)))
+        here = keys != EMPTY
+        if here.all():
+            self._known[keys] = hashes
+        else:
+            self._known[keys[here]] = hashes[here]
+
+    def find(self, columns: list[pa.Array], rows: int) -> Codes:
+        """Return the codes of rows; `EMPTY` where a value is null, or no arranged row has the key."""
+        if self.are_on_disk or isinstance(self._codes, RowCodes):
+            return self.of(columns, rows)
+        keys = np.empty(rows, np.int32)
+        self._codes.find(columns, keys)
+        return keys
+
+    def hashes(self, keys: Codes) -> Words:
+        """Return the hashes of codes that `of` returned in this epoch; zero for `EMPTY`."""
+        hashes = self._known[np.maximum(keys, 0)]
+        hashes[keys == EMPTY] = 0
+        return hashes
+
+    def hashes_of(self, columns: list[pa.Array], rows: int, valid: Mask | None = None) -> Words:
         """Return the hashes of keys without assigning codes; zero where a row can match nothing."""
-        assert self._key_hashes is not None
-        hashes, usable = self._key_hashes.of(columns)
+        if self._hashes is None:
+            return np.zeros(rows, np.uint64)
+        hashes, usable = self._hashes.of(columns)
         for mask in (usable, valid):
             if mask is not None:
                 hashes[~mask] = 0
         return hashes
 
+    def key_hashes(self, run: Run, keys_of: Callable[[pa.RecordBatch], list[pa.Array]]) -> Words:
+        """Return the hashes of the keys of a run, in the order of its groups."""
+        if self._hashes is None or not len(run):
+            return np.zeros(len(run.groups), np.uint64)
+        hashes = self.hashes_of(keys_of(run.taken(run.starts[:-1])), len(run.groups))
+        hashes[run.groups == EMPTY] = 0
+        return hashes
+
     def _rekey(self, mapping: Codes) -> None:
         super()._rekey(mapping)
-        self._known.rekey(mapping)
-
-
-class KnownHashes:
-    """The hash of each key code."""
-
-    def __init__(self) -> None:
-        self.hashes = np.zeros(0, np.uint64)
-
-    def room_for(self, count: int) -> None:
-        """Make room for ``count`` codes."""
-        if count > len(self.hashes):
-            longer = np.zeros(2 * count, np.uint64)
-            longer[: len(self.hashes)] = self.hashes
-            self.hashes = longer
-
-    def note(self, keys: Codes, hashes: Words) -> None:
-        """Store the hashes of key codes."""
-        if (keys == EMPTY).any():
-            here = np.flatnonzero(keys != EMPTY)
-            keys, hashes = keys[here], hashes[here]
-        if len(keys):
-            self.room_for(int(keys.max()) + 1)
-            self.hashes[keys] = hashes
-
-    def rekey(self, mapping: Codes) -> None:
-        """Map key codes to new ones."""
-        kept = np.flatnonzero(mapping != EMPTY)
-        hashes = np.zeros(2 * len(kept), np.uint64)
-        hashes[mapping[kept]] = self.hashes[kept]
-        self.hashes = hashes
+        self._known = np.zeros(1, np.uint64)
+        self.generation += 1

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, floats_of, joined_batches, raw_values, rows_of
-from juncture.incremental.operators.arranged import identity_of
+from juncture.incremental.changes.identity import identity_of
 from juncture.incremental.operators.operator import batch_of, schema_of
 from juncture.incremental.operators.order import RowOrder, codes_in_order, has_exact_codes, order_codes
 from juncture.incremental.operators.top import SortKey, sorted_rows

@@ -22,9 +22,10 @@ from juncture.incremental.expressions.expression import (
     shifted,
     shown,
 )
-from juncture.incremental.operators.arranged import ArrangedOperator, KeyDomain
+from juncture.incremental.operators.arranged import ArrangedOperator
 from juncture.incremental.operators.group import GroupOperator
 from juncture.incremental.operators.join import JoinOperator, JoinPath, Lookup
+from juncture.incremental.operators.keys import KeyDomain
 from juncture.incremental.operators.operator import (
     Change,
     FilterOperator,

@@ -1,0 +1,236 @@
+"""Joins that store their own rows: those of `juncture.changes`, and outer, inequality and as-of joins in queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.columnar.arrays import joined_batches
+from juncture.errors import DataError
+from juncture.incremental.changes.identity import Changes, identity_of
+from juncture.incremental.operators.asof import AsofOperator
+from juncture.incremental.operators.keys import KeyDomain
+from juncture.incremental.operators.operator import Change, Flow, ViewOperator
+from juncture.incremental.operators.pairs import PairOperator, counted
+from juncture.incremental.operators.recompute import AggregateOperator
+from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place, interval_codes
+from juncture.incremental.state.run import Run
+from juncture.incremental.state.tables import StateTable
+from juncture.kernels.array_types import Codes, Ints, Words
+from juncture.kernels.hash_table import EMPTY
+from juncture.matching.asof import AsofCondition, check_asof
+from juncture.matching.condition import ComparedRows, condition_of
+from juncture.matching.output import Output, stored_schema
+from juncture.spec.asof import ResolvedAsof
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import SIDES, Side
+
+Lines = npt.NDArray[np.int64]
+
+Deltas = Mapping[Side, tuple[Delta, list[Place]]]
+"""The delta of each side, and where its rows are stored."""
+
+
+_Compared = Callable[[pa.RecordBatch, Side], ComparedRows]
+
+
+class Operator(Protocol):
+    """Applies changes of both sides, and computes those of the result."""
+
+    def apply(self, deltas: Deltas, journal: Journal, changes: Changes, /) -> None:
+        """Apply changes of both sides, and add the changes of the result."""
+
+    def populate(self, deltas: Deltas, journal: Journal, changes: Changes, /) -> None:
+        """Add the first rows of both sides, and their results."""
+
+
+class JoinSide:
+    """The rows of one side, and their changes in this epoch. ``compared`` returns the part that the join compares."""
+
+    def __init__(self, side: Side, arrangement: Arrangement, keys: KeyDomain, compared: _Compared) -> None:
+        self.arrangement = arrangement
+        self._keys = keys
+        self._compared: Callable[[pa.RecordBatch], ComparedRows] = lambda batch: compared(batch, side)
+        keys.arrangements.append(arrangement)
+        none = np.zeros(0, np.int64)
+        self.nothing = self.delta_of(pa.RecordBatch.from_pylist([], self.schema), none, none)
+        self.clear()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The stored columns."""
+        return self.arrangement.schema
+
+    def located(self, flow: Flow) -> tuple[Delta, Change]:
+        """Return distinct changes that can be applied, for the next step, and rows with their unmatched deletes."""
+        self.clear()
+        self.is_located = True
+        if not flow:
+            return self.nothing, (self.nothing.batch, self.nothing.weights)
+        weights = np.concatenate([weights for _, weights in flow])
+        delta = self._summed(joined_batches([batch for batch, _ in flow]), weights)
+        self.delta, self.places, unmatched = self.arrangement.locate(delta)
+        return self.delta, (delta.batch, unmatched)
+
+    def clear(self) -> None:
+        """Discard the changes."""
+        self.delta, self.places, self.is_located = self.nothing, list[Place](), False
+
+    def delta_of(self, batch: pa.RecordBatch, weights: Ints, hashes: Ints) -> Delta:
+        """Return distinct rows as changes."""
+        keys, codes = self._coded(batch)
+        return Delta.of(batch, weights, keys, codes, hashes)
+
+    def _summed(self, batch: pa.RecordBatch, weights: Ints) -> Delta:
+        """Return rows that may be equal as changes."""
+        identity = self.arrangement.identity
+        try:
+            return self.delta_of(batch, weights, identity.hashes(batch)).summed(identity)
+        except DataError:
+            # A row with an invalid value is accepted if its changes cancel.
+            distinct, sums, hashes = identity.consolidated([batch], weights)
+            if len(sums) == batch.num_rows:
+                raise
+        return self.delta_of(distinct, sums, hashes)
+
+    def _coded(self, batch: pa.RecordBatch) -> tuple[Codes, Lines]:
+        """Return the key codes and code lines of rows."""
+        compared = self._compared(batch)
+        return self._keys.of(compared.keys, batch.num_rows, compared.valid), compared.codes
+
+    def hashes_of(self, batch: pa.RecordBatch) -> Words:
+        """Return the key hashes of rows; zero where a row can match nothing."""
+        compared = self._compared(batch)
+        return self._keys.hashes_of(compared.keys, batch.num_rows, compared.valid)
+
+    def key_hashes(self, run: Run) -> Words:
+        """Return the hashes of the keys of a run in memory, in the order of its groups."""
+        return self._keys.key_hashes(run, lambda batch: self._compared(batch).keys)
+
+    def _numbers(self, batch: pa.RecordBatch) -> tuple[Codes, Lines]:
+        """Return the key codes of rows, and the lines by which they are found on disk: hashes and codes."""
+        keys, codes = self._coded(batch)
+        codes[:, keys == EMPTY] = 0
+        hashes = self.hashes_of(batch).view(np.int64), self.arrangement.identity.hashes(batch)
+        return keys, np.concatenate([np.stack(hashes), codes])
+
+    @property
+    def table(self) -> StateTable:
+        """The rows as a table."""
+        return StateTable(
+            self.arrangement,
+            self._keys,
+            lambda batch: self._coded(batch)[0],
+            self.key_hashes,
+            len(self.nothing.codes),
+            numbers_of=self._numbers,
+        )
+
+
+class StoredJoinOperator(ViewOperator):
+    """A join of two inputs that stores their rows, in their types. It returns rows before ``output`` finishes them."""
+
+    def __init__(
+        self,
+        label: str,
+        types: Sequence[pa.DataType],
+        sources: Mapping[Side, ViewOperator],
+        join: Resolved,
+        output: Output,
+    ) -> None:
+        super().__init__(label, types, (sources["left"], sources["right"]))
+        self._operator, self.sides, self.keys = _parts_of(join, output)
+        self._journal = Journal()
+        self._worked = False
+
+    def step(self, flows: Sequence[Flow]) -> Flow:
+        """Return the inserted and deleted rows of the join."""
+        for each, flow in zip(self.sides.values(), flows, strict=True):
+            if not each.is_located:
+                _, (_, unmatched) = each.located(flow)
+                assert not unmatched.any(), f"{self.label} received deletes of rows that it does not store"
+        deltas = {side: (each.delta, each.places) for side, each in self.sides.items()}
+        if not any(len(delta) for delta, _ in deltas.values()):
+            return []
+        self._journal, changes, self._worked = Journal(), Changes(are_wanted=self.is_output_read), True
+        take = self._operator.apply if self.rows else self._operator.populate
+        take(deltas, self._journal, changes)
+        return self._output_rows(changes.gathered())
+
+    def _output_rows(self, changes: Iterable[Change]) -> Flow:
+        return list(changes)
+
+    def commit(self) -> None:
+        """Commit the rows of both sides."""
+        self._journal = Journal()
+        if self._worked:
+            for each in self.sides.values():
+                each.arrangement.compact()
+            self.keys.forget()
+        self._forget_step()
+
+    def abandon(self) -> None:
+        """Restore the rows of both sides."""
+        self._journal.undo()
+        self._forget_step()
+
+    def _forget_step(self) -> None:
+        self._worked = False
+        for each in self.sides.values():
+            each.clear()
+
+    @property
+    def tables(self) -> Mapping[str, StateTable]:
+        """The rows of both sides."""
+        return {side: each.table for side, each in self.sides.items()}
+
+    @property
+    def rows(self) -> int:
+        """Number of distinct rows of both sides."""
+        return sum(each.arrangement.rows for each in self.sides.values())
+
+    @property
+    def fixed_bytes(self) -> int:
+        """Bytes of the keys."""
+        return self.keys.nbytes
+
+
+def _parts_of(join: Resolved, output: Output) -> tuple[Operator, dict[Side, JoinSide], KeyDomain]:
+    """Return the operator, the sides and the keys of a join, by its kind. ``join`` is in the types of stored rows."""
+    operator: Operator
+    if isinstance(join, ResolvedAsof):
+        check_asof(join, "changing tables")
+        asof = AsofCondition(join)
+        lines = join.spec.matches if join.how in ("right", "full") else 0
+        # Of two equal rows, one may have a match and the other none.
+        arrangements: dict[Side, Arrangement] = {
+            "left": _rows(join, "left", 2),
+            "right": _rows(join, "right", 2, lines, unique=lines > 0),
+        }
+        operator = AsofOperator(join, arrangements, output)
+        keys = KeyDomain(*asof.key_types, nulls_equal=asof.nulls_equal)
+
+        def compared(batch: pa.RecordBatch, side: Side) -> ComparedRows:
+            rows = asof.rows(batch, side)
+            return replace(rows, codes=interval_codes(rows.codes[0]))
+    else:
+        condition = condition_of(join, ())
+        has_counts = {side: not join.aggregates and counted(join.how, side) for side in SIDES}
+        arrangements = {side: _rows(join, side, condition.matching, int(has_counts[side])) for side in SIDES}
+        operator = (
+            AggregateOperator(condition, arrangements)
+            if join.aggregates
+            else PairOperator(condition, arrangements, output)
+        )
+        keys, compared = KeyDomain(*condition.key_types, nulls_equal=condition.nulls_equal), condition.rows
+    return operator, {side: JoinSide(side, each, keys, compared) for side, each in arrangements.items()}, keys
+
+
+def _rows(join: Resolved, side: Side, matching: int, lines: int = 0, *, unique: bool = False) -> Arrangement:
+    schema = stored_schema(join, side)
+    return Arrangement(schema, identity_of(schema, side), matching, lines, unique=unique)
