@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, concatenated, rows_of, true_rows
 from juncture.incremental.expressions.evaluation import DuckQuery
-from juncture.incremental.expressions.functions import FUNCTIONS, Operand
+from juncture.incremental.expressions.functions import COMPARISONS, FUNCTIONS, Operand
 from juncture.kernels.array_types import Ints
 
 
@@ -182,11 +182,6 @@ def _walk(expression: Expression) -> Iterator[Expression]:
             yield from _walk(operand)
 
 
-def columns(expression: Expression) -> frozenset[int]:
-    """Return the positions of the columns that an expression reads."""
-    return expression.columns
-
-
 def columns_of(expressions: Iterable[Expression]) -> frozenset[int]:
     """Return the positions of the columns that some expressions read."""
     return frozenset(place for each in expressions for place in each.columns)
@@ -261,37 +256,34 @@ def any_of(expressions: Sequence[Expression]) -> Expression:
     return result
 
 
-def key_pair(part: Expression, width: int) -> tuple[Expression, Expression] | None:
-    """Return the left and right side of an equality between both sides; None for other conditions."""
-    if not isinstance(part, Call) or part.function != "equal":
-        return None
-    one, other = part.operands
-    sides = (columns(one), columns(other))
-    if not all(sides):
-        return None
-    if min(sides[0]) >= width:
-        one, other, sides = other, one, sides[::-1]
-    if max(sides[0]) >= width or min(sides[1]) < width:
-        return None
-    return one, shifted(other, -width)
+def equated(condition: Expression) -> tuple[Expression, ...]:
+    """Return the two values that an equality compares; none for other conditions."""
+    return condition.operands if isinstance(condition, Call) and condition.function == "equal" else ()
 
 
-_COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+def key_pair(
+    condition: Expression, left: frozenset[int], right: frozenset[int] | None = None
+) -> tuple[Expression, Expression] | None:
+    """Return the left and right value of an equality; None for other conditions. ``right`` may be all other columns."""
+    pair = equated(condition)
+    for one, other in (pair, pair[::-1]) if pair and all(each.columns for each in pair) else ():
+        if one.columns <= left and (other.columns.isdisjoint(left) if right is None else other.columns <= right):
+            return one, other
+    return None
 
 
 def is_comparison(condition: Expression, width: int) -> bool:
     """Return whether a condition compares values, each of one side."""
-    places = columns(condition)
+    places = condition.columns
     if not places or max(places) < width or min(places) >= width:
         return True
-    known = isinstance(condition, Call) and condition.function in {*_COMPARISONS, "and", "or", "not"}
+    known = isinstance(condition, Call) and condition.function in {*COMPARISONS, "and", "or", "not"}
     return known and all(is_comparison(each, width) for each in getattr(condition, "operands", ()))
 
 
 _SIGNS = {
-    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "equal": "=", "not_equal": "<>", "less": "<",
-    "less_equal": "<=", "greater": ">", "greater_equal": ">=", "and": "AND", "or": "OR", "concat": "||",
-}  # fmt: skip
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "and": "AND", "or": "OR", "concat": "||",
+} | COMPARISONS  # fmt: skip
 
 
 def shown(expression: Expression, names: Sequence[str]) -> str:

@@ -290,10 +290,13 @@ def _by_duckdb(operands: Sequence[Operand], query: DuckQuery) -> Operand:
     return values if arrays else values[0]
 
 
-_COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+COMPARISONS = {
+    "equal": "=", "not_equal": "<>", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=",
+}  # fmt: skip
+"""The SQL of functions that compare two values."""
 
 FUNCTIONS: Mapping[str, Function] = {
-    **{name: _compare(name) for name in _COMPARISONS},
+    **{name: _compare(name) for name in COMPARISONS},
     **{name: _arithmetic(name) for name in ("add", "subtract", "multiply")},
     "divide": _divide,
     "int_divide": _plain("divide_checked"),

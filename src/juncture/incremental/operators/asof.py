@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, float_codes, floats_of, rows_of
 from juncture.incremental.changes.identity import Changes
-from juncture.incremental.operators.recompute import Candidates, ProbeRows, RecomputeOperator
+from juncture.incremental.operators.recompute import Candidates, RecomputeOperator
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.state.run import Run
 from juncture.kernels.array_types import Codes, Ints
@@ -88,9 +88,9 @@ class AsofOperator(RecomputeOperator):
         found = np.where(np.isnan(far) | np.isinf(own), MIN_CODE, float_codes(far))
         return np.where(after == MAX_CODE, MAX_CODE, np.minimum(found, _INFINITY))
 
-    def candidates(self, probe_rows: ProbeRows) -> Iterator[tuple[Run, Positions]]:
+    def candidates(self, probe_rows: Delta) -> Iterator[tuple[Run, Positions]]:
         """Yield the nearest right rows of left rows in the direction of the join."""
-        first = probe_rows.as_delta().first
+        first = probe_rows.first
         keys, codes = probe_rows.keys[first:], np.ascontiguousarray(probe_rows.codes[0, first:])
         strict = int(not self._join.spec.allow_exact_matches)
         low, high = moved(codes, strict), moved(codes, -strict)
@@ -120,7 +120,7 @@ class AsofOperator(RecomputeOperator):
 
     # Results
 
-    def answer(self, probe_rows: ProbeRows, candidates: Candidates, journal: Journal, changes: Changes) -> None:
+    def answer(self, probe_rows: Delta, candidates: Candidates, journal: Journal, changes: Changes) -> None:
         """Add the results of left rows."""
         # More copies of a row than a left row can take only indicate a tie.
         copies = np.minimum(candidates.weights, self._matches + 1)
@@ -147,7 +147,7 @@ class AsofOperator(RecomputeOperator):
         if self._arrangements["right"].lines:
             self._count(rows, taken, probe_rows.weights[rows], candidates, journal)
 
-    def _alone(self, probe_rows: ProbeRows, rows: Ints, changes: Changes) -> None:
+    def _alone(self, probe_rows: Delta, rows: Ints, changes: Changes) -> None:
         if len(rows):
             batch = rows_of(probe_rows.batch, array_of(rows, pa.int64()))
             changes.add(self._output.alone(batch, "left"), probe_rows.weights[rows])

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, joined_batches, rows_of, true_rows
-from juncture.incremental.expressions.expression import TRUE, Expression, all_of, columns, columns_of, evaluate, shifted
+from juncture.incremental.expressions.expression import TRUE, Expression, all_of, columns_of, evaluate, shifted
 from juncture.incremental.operators.arranged import ArrangedOperator
 from juncture.incremental.operators.keys import KeyDomain
 from juncture.incremental.operators.operator import Change, Flow, ViewOperator, batch_of, consolidated, some_rows
@@ -45,7 +45,7 @@ class Lookup:
     @cached_property
     def read_by_keys(self) -> frozenset[int]:
         """Positions of the columns that the keys read."""
-        return frozenset(place for key in self.keys for place in columns(key))
+        return frozenset(place for key in self.keys for place in key.columns)
 
 
 @dataclass(frozen=True)
@@ -132,13 +132,13 @@ class JoinOperator(ViewOperator):
     def _read_by(self, path: JoinPath) -> dict[int, list[int]]:
         """Return the columns of each input that a path reads."""
         known = {self._keys_of(path.part, path.start)}
-        read = {*self._shown, *columns(path.condition)}
+        read = {*self._shown, *path.condition.columns}
         for each in path.lookups:
             own = each.arranged.domain, each.keys
             if own not in known:
                 read |= each.read_by_keys
             known |= {own, self._keys_of(each.part, each.arranged)}
-            read |= columns(each.condition)
+            read |= each.condition.columns
         return {
             part: [place for place in range(first, end) if place in read]
             for part, (first, end) in enumerate(zip(self._first, self._first[1:], strict=False))
@@ -227,7 +227,7 @@ class JoinOperator(ViewOperator):
         """Return the rows for which a condition is true."""
         if condition == TRUE or not len(rows.weights):
             return rows
-        arrays = self._columns(rows, columns(condition), read)
+        arrays = self._columns(rows, condition.columns, read)
         matching_rows = true_rows(evaluate(condition, arrays, len(rows.weights)))
         return rows if len(matching_rows) == len(rows.weights) else rows.some(matching_rows)
 

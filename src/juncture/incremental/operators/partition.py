@@ -210,26 +210,15 @@ class PartitionOperator(ViewOperator):
 
     def _gathered(self, segments: _Segments, delta: Delta) -> Delta:
         """Return the rows of parts after the epoch by part, code and hash, with the part as the key."""
-        none = np.zeros((len(delta.codes), 0), np.int64)
-        batches, parts = [], [(np.zeros(0, np.int32), none, np.zeros(0, np.int64), np.zeros(0, np.int64))]
-        for run, rows, positions in self._rows.arrangement.between(segments.keys, segments.first, segments.last):
-            batches.append(run.taken(positions))
-            codes = np.take(run.codes, positions, axis=1)
-            parts.append((rows, codes, run.weights[positions], run.hashes[positions]))
         here = segments.of_delta >= 0
         if len(delta.codes):
             here &= delta.codes[0] <= segments.last[segments.of_delta]
         changed = delta.some(np.flatnonzero(here))
-        batches.append(changed.batch)
-        parts.append((segments.of_delta[here].astype(np.int32), changed.codes, changed.weights, changed.hashes))
-        all_keys, all_codes, all_weights, all_hashes = zip(*parts, strict=True)
-        gathered = Delta.of(
-            joined_batches(batches),
-            np.concatenate(all_weights),
-            np.concatenate(all_keys),
-            np.concatenate(all_codes, axis=1),
-            np.concatenate(all_hashes),
-        ).summed(self._rows.identity)
+        parts = [replace(changed, keys=segments.of_delta[here].astype(np.int32))]
+        for run, rows, positions in self._rows.arrangement.between(segments.keys, segments.first, segments.last):
+            codes = np.take(run.codes, positions, axis=1)
+            parts.append(Delta(run.taken(positions), run.weights[positions], rows, codes, run.hashes[positions]))
+        gathered = Delta.joined(parts).summed(self._rows.identity)
         assert (gathered.weights > 0).all(), f"{self.label} received deletes of rows that it does not store"
         return gathered
 

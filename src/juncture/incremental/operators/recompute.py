@@ -7,7 +7,7 @@ and added with those after it. Unchanged results cancel.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,8 +18,8 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, joined_batches, rows_of
 from juncture.incremental.changes.identity import Changes
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
-from juncture.incremental.state.run import Run, key_order
-from juncture.kernels.array_types import Codes, Ints
+from juncture.incremental.state.run import Run
+from juncture.kernels.array_types import Ints
 from juncture.local.inequality.join import execute
 from juncture.matching.condition import Condition
 from juncture.runtime.context import join_context
@@ -27,25 +27,7 @@ from juncture.runtime.sources import TableSource
 from juncture.spec.aggregate import Aggregate
 from juncture.spec.schema import Side
 
-Table = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.signedinteger]
-
-
-@dataclass(frozen=True)
-class ProbeRows:
-    """Left rows to recompute, by key; rows that can match nothing come first."""
-
-    batch: pa.RecordBatch
-    keys: Codes
-    codes: Table
-    weights: Ints
-
-    def __len__(self) -> int:
-        return len(self.weights)
-
-    def as_delta(self) -> Delta:
-        """Return the rows as a delta, to find what they match."""
-        return Delta(self.batch, self.weights, self.keys, self.codes, self.weights)
 
 
 @dataclass(frozen=True)
@@ -68,21 +50,22 @@ class RecomputeOperator(ABC):
         (left, left_places), (right, right_places) = deltas["left"], deltas["right"]
         affected = _distinct(self.affected(right)) if len(right) else []
         before = [run.weights[positions] for run, positions in affected]
-        taken_back = _probe_rows(
-            [_of_run(run, positions, -weights) for (run, positions), weights in zip(affected, before, strict=True)]
-        )
+        old = [_of_run(run, positions, -weights) for (run, positions), weights in zip(affected, before, strict=True)]
         self.begin(right_places)
-        if taken_back is not None:
-            self.answer(taken_back, self._candidates(taken_back), journal, changes)
+        self._answer(old, journal, changes)
         others = _others(left, left_places, affected)
         for side, (delta, places) in deltas.items():
             arrangement = self._arrangements[side]
             arrangement.change(delta, places, np.zeros((arrangement.lines, len(delta)), np.int64), journal)
-        again = [_of_run(run, positions, run.weights[positions]) for run, positions in affected]
-        recomputed = _probe_rows([*again, *others])
-        if recomputed is not None:
-            self.answer(recomputed, self._candidates(recomputed), journal, changes)
+        new = [_of_run(run, positions, run.weights[positions]) for run, positions in affected]
+        self._answer([*new, others], journal, changes)
         self.end(changes)
+
+    def _answer(self, parts: Sequence[Delta], journal: Journal, changes: Changes) -> None:
+        parts = [part for part in parts if len(part)]
+        if parts:
+            probe_rows = Delta.joined(parts)
+            self.answer(probe_rows, self._candidates(probe_rows), journal, changes)
 
     def populate(self, deltas: Mapping[Side, tuple[Delta, list[Place]]], journal: Journal, changes: Changes) -> None:
         """Add the first rows of both sides, and their results."""
@@ -101,14 +84,14 @@ class RecomputeOperator(ABC):
         """Yield the stored left rows whose results may change with right rows, before these change."""
 
     @abstractmethod
-    def candidates(self, probe_rows: ProbeRows) -> Iterator[tuple[Run, Positions]]:
+    def candidates(self, probe_rows: Delta) -> Iterator[tuple[Run, Positions]]:
         """Yield the stored right rows that may be in the results of left rows."""
 
     @abstractmethod
-    def answer(self, probe_rows: ProbeRows, candidates: Candidates, journal: Journal, changes: Changes, /) -> None:
-        """Add the results of left rows, with their weights; negative weights subtract."""
+    def answer(self, probe_rows: Delta, candidates: Candidates, journal: Journal, changes: Changes, /) -> None:
+        """Add the results of left rows with their weights; negative ones subtract."""
 
-    def _candidates(self, probe_rows: ProbeRows) -> Candidates:
+    def _candidates(self, probe_rows: Delta) -> Candidates:
         places = _distinct(self.candidates(probe_rows))
         batches = [run.taken(positions) for run, positions in places]
         weights = [run.weights[positions] for run, positions in places]
@@ -125,14 +108,15 @@ def _distinct(found: Iterable[tuple[Run, Positions]]) -> list[tuple[Run, Positio
     return [(run, np.unique(np.concatenate(positions))) for run, positions in of_runs.values()]
 
 
-def _of_run(run: Run, positions: Positions, weights: Ints) -> ProbeRows:
+def _of_run(run: Run, positions: Positions, weights: Ints) -> Delta:
     """Return rows of a run whose weights are not zero."""
     here = np.flatnonzero(weights)
     positions = positions[here]
-    return ProbeRows(run.taken(positions), run.keys[positions], np.take(run.codes, positions, axis=1), weights[here])
+    codes = np.take(run.codes, positions, axis=1)
+    return Delta(run.taken(positions), weights[here], run.keys[positions], codes, run.hashes[positions])
 
 
-def _others(left: Delta, places: list[Place], affected: list[tuple[Run, Positions]]) -> list[ProbeRows]:
+def _others(left: Delta, places: list[Place], affected: list[tuple[Run, Positions]]) -> Delta:
     """Return the changed left rows without those that are recomputed anyway."""
     weights = left.weights.copy()
     of_runs = {id(run): positions for run, positions in affected}
@@ -141,22 +125,7 @@ def _others(left: Delta, places: list[Place], affected: list[tuple[Run, Position
             # Their results are subtracted and added again with the current weights.
             there = np.isin(place.positions, of_runs[id(place.run)])
             weights[place.rows[there]] -= place.weights[there]
-    rows = np.flatnonzero(weights)
-    some = left.some(rows)
-    return [ProbeRows(some.batch, some.keys, some.codes, weights[rows])] if len(rows) else []
-
-
-def _probe_rows(parts: list[ProbeRows]) -> ProbeRows | None:
-    """Return rows in the order of their keys; None if there are none."""
-    parts = [part for part in parts if len(part)]
-    if not parts:
-        return None
-    keys = np.concatenate([part.keys for part in parts])
-    codes = np.concatenate([part.codes for part in parts], axis=1)
-    order = key_order(keys, codes)
-    batch = rows_of(joined_batches([part.batch for part in parts]), array_of(order, pa.int32()))
-    weights = np.concatenate([part.weights for part in parts])
-    return ProbeRows(batch, keys[order], np.take(codes, order, axis=1), weights[order])
+    return replace(left, weights=weights).some(np.flatnonzero(weights))
 
 
 class AggregateOperator(RecomputeOperator):
@@ -184,12 +153,12 @@ class AggregateOperator(RecomputeOperator):
         for run, _, positions in self._arrangements["left"].matching_rows(right):
             yield run, positions
 
-    def candidates(self, probe_rows: ProbeRows) -> Iterator[tuple[Run, Positions]]:
+    def candidates(self, probe_rows: Delta) -> Iterator[tuple[Run, Positions]]:
         """Yield the right rows that left rows match."""
-        for run, _, positions in self._arrangements["right"].matching_rows(probe_rows.as_delta()):
+        for run, _, positions in self._arrangements["right"].matching_rows(probe_rows):
             yield run, positions
 
-    def answer(self, probe_rows: ProbeRows, candidates: Candidates, _journal: Journal, changes: Changes) -> None:
+    def answer(self, probe_rows: Delta, candidates: Candidates, _journal: Journal, changes: Changes) -> None:
         """Add left rows with aggregates over the right rows that they match."""
         copies = np.repeat(np.arange(len(candidates.weights)), candidates.weights)
         right = rows_of(candidates.batch, array_of(copies, pa.int64()))

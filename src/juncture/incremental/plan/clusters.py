@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from juncture.incremental.expressions.expression import Call, Expression, all_of, columns, conjuncts, shifted, shown
+from juncture.incremental.expressions.expression import Expression, all_of, conjuncts, equated, key_pair, shifted, shown
 from juncture.incremental.plan.nodes import PlanNode
 from juncture.incremental.plan.stateful_nodes import JoinNode
 
@@ -63,9 +63,7 @@ class JoinCluster:
         """Text of the conditions."""
         names = [name for part in self.parts for name in part.names]
         texts = [
-            " = ".join(shown(operand, names) for operand in each.operands)
-            if isinstance(each, Call) and each.function == "equal"
-            else shown(each, names)
+            " = ".join(shown(operand, names) for operand in equated(each)) or shown(each, names)
             for each in self.conditions
         ]
         return f"join on {' AND '.join(texts)}" if texts else "cross join"
@@ -84,7 +82,7 @@ class JoinCluster:
         """
 
         def rank(part: int) -> tuple[bool, bool, bool, int, int]:
-            keys = [each for each in conditions if _pair(each, joined, self.places(part))]
+            keys = [each for each in conditions if key_pair(each, joined, self.places(part))]
             inputs = min((self._inputs_with(each) for each in keys), default=0)
             return not keys, not static[part], not self.parts[part].is_filtered, inputs, part
 
@@ -92,12 +90,12 @@ class JoinCluster:
 
     def _inputs_with(self, equality: Expression) -> int:
         """Return the number of inputs whose values equal those of an equality, directly or by other conditions."""
-        equal = set(_operands(equality))
-        rest = [each for each in map(_operands, self.conditions) if each]
+        equal = set(equated(equality))
+        rest = [set(pair) for pair in map(equated, self.conditions) if pair]
         while linked := [each for each in rest if equal & each]:
             equal = equal.union(*linked)
             rest = [each for each in rest if each not in linked]
-        return len({self.owner(columns(each)) for each in equal})
+        return len({self.owner(each.columns) for each in equal})
 
     def order(self, static: Sequence[bool]) -> list[int]:
         """Return the inputs in the order in which an epoch applies their changes.
@@ -115,16 +113,16 @@ class JoinCluster:
 
     def _delta_path(self, start: int, static: Sequence[bool]) -> DeltaPath:
         joined = self.places(start)
-        pending = [each for each in self.conditions if not columns(each) <= joined]
-        alone = [each for each in self.conditions if columns(each) <= joined]
+        pending = [each for each in self.conditions if not each.columns <= joined]
+        alone = [each for each in self.conditions if each.columns <= joined]
         rest = [part for part in range(len(self.parts)) if part != start]
         stages = []
         while rest:
             part = self.next_part(joined, rest, pending, static)
             rest.remove(part)
-            applicable = [each for each in pending if columns(each) <= joined | self.places(part)]
+            applicable = [each for each in pending if each.columns <= joined | self.places(part)]
             pending = [each for each in pending if each not in applicable]
-            pairs = [_pair(each, joined, self.places(part)) for each in applicable]
+            pairs = [key_pair(each, joined, self.places(part)) for each in applicable]
             keys = [pair for pair in pairs if pair is not None]
             stages.append(
                 LookupStage(
@@ -154,20 +152,3 @@ def cluster_of(node: JoinNode, is_joined: Callable[[PlanNode], bool]) -> JoinClu
         (*sides[0].conditions, *(shifted(each, width) for each in sides[1].conditions), *own),
         tuple(at[place] for place in node.returned),
     )
-
-
-def _operands(condition: Expression) -> frozenset[Expression]:
-    """Return both sides of an equality; empty for other conditions."""
-    if isinstance(condition, Call) and condition.function == "equal":
-        return frozenset(condition.operands)
-    return frozenset()
-
-
-def _pair(condition: Expression, joined: frozenset[int], other: frozenset[int]) -> tuple[Expression, Expression] | None:
-    """Return both sides of an equality between two sets of columns; None for other conditions."""
-    if not isinstance(condition, Call) or condition.function != "equal":
-        return None
-    for one, two in (condition.operands, condition.operands[::-1]):
-        if columns(one) and columns(two) and columns(one) <= joined and columns(two) <= other:
-            return one, two
-    return None

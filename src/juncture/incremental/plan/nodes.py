@@ -23,7 +23,6 @@ from juncture.incremental.expressions.expression import (
     Constant,
     Expression,
     InputColumn,
-    columns,
     columns_of,
     conjuncts,
     is_never,
@@ -284,7 +283,7 @@ class FilterNode(OneInputNode):
 
     def needed(self, wanted: Positions) -> Sequence[Positions]:
         """Return the wanted columns, and those that the condition reads."""
-        return [wanted | columns(self.condition)]
+        return [wanted | self.condition.columns]
 
     def narrowed(self, _wanted: Positions, inputs: Sequence[Placed]) -> Placed:
         """Return the filter over the columns of the input."""
@@ -456,7 +455,7 @@ class ExpandNode(QueryNode):
 
     def push(self, condition: Expression) -> InputConditions:
         """Push conditions on columns of the input."""
-        read = columns(condition)
+        read = condition.columns
         return [(0, condition)] if read and max(read) < self.width else ()
 
 

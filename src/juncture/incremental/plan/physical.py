@@ -15,13 +15,13 @@ from juncture.incremental.expressions.expression import (
     Expression,
     InputColumn,
     all_of,
-    columns,
     conjuncts,
     is_comparison,
     key_pair,
     shifted,
     shown,
 )
+from juncture.incremental.expressions.functions import COMPARISONS
 from juncture.incremental.operators.arranged import ArrangedOperator
 from juncture.incremental.operators.group import GroupOperator
 from juncture.incremental.operators.join import JoinOperator, JoinPath, Lookup
@@ -56,10 +56,6 @@ from juncture.spec.schema import Side
 from juncture.spec.where import Where
 
 Keys = tuple[Expression, ...]
-
-_COMPARED = {
-    "equal": "=", "not_equal": "<>", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=",
-}  # fmt: skip
 
 
 class SourceRows(Protocol):
@@ -153,7 +149,7 @@ class _OperatorBuilder:
     def _find_domains_of(self, cluster: JoinCluster) -> None:
         for path in cluster.delta_paths([part.sources <= self._static for part in cluster.parts]):
             for stage in path.stages:
-                read = frozenset(place for key in stage.keys for place in columns(key))
+                read = frozenset(place for key in stage.keys for place in key.columns)
                 for part, first in enumerate(cluster.firsts):
                     if read and read <= cluster.places(part):
                         keys = tuple(shifted(key, -first) for key in stage.keys)
@@ -313,10 +309,12 @@ class _OperatorBuilder:
     def _asof(self, node: JoinNode, named: dict[Side, dict[str, Expression]]) -> Spec:
         match = node.asof
         assert match is not None
-        pairs = [key_pair(each, node.width) for each in conjuncts(node.condition)]
+        width = node.width
+        pairs = [key_pair(each, frozenset(range(width))) for each in conjuncts(node.condition)]
         on = _named(named, "left", match.left), _named(named, "right", match.right)
         # An as-of join drops right keys, but the query may read them as nulls, so keys are added a second time.
-        by = [(_named(named, "left", pair[0]), _added(named, "right", pair[1])) for pair in pairs if pair]
+        keys = [(pair[0], shifted(pair[1], -width)) for pair in pairs if pair]
+        by = [(_named(named, "left", one), _added(named, "right", other)) for one, other in keys]
         assert len(by) == len(pairs)
         return Asof(
             left_on=on[0],
@@ -346,7 +344,7 @@ def _where(node: JoinNode, named: dict[Side, dict[str, Expression]]) -> Spec:
     width = len(node.left.types)
 
     def text(condition: Expression) -> str:
-        places = columns(condition)
+        places = condition.columns
         if places and max(places) < width:
             return f"l.{_named(named, 'left', condition)}"
         if places and min(places) >= width:
@@ -355,9 +353,9 @@ def _where(node: JoinNode, named: dict[Side, dict[str, Expression]]) -> Spec:
             return f"({f' {condition.function} '.join(text(each) for each in condition.operands)})"
         if isinstance(condition, Call) and condition.function == "not":
             return f"(not {text(condition.operands[0])})"
-        if isinstance(condition, Call) and condition.function in _COMPARED:
+        if isinstance(condition, Call) and condition.function in COMPARISONS:
             one, other = condition.operands
-            return f"({text(one)} {_COMPARED[condition.function]} {text(other)})"
+            return f"({text(one)} {COMPARISONS[condition.function]} {text(other)})"
         if not places:
             value = condition.value if isinstance(condition, Constant) else None
             return "null" if value is None else str(value).lower()

@@ -13,7 +13,6 @@ from juncture.incremental.expressions.expression import (
     Expression,
     all_of,
     any_of,
-    columns,
     conjuncts,
     is_never,
     shifted,
@@ -46,7 +45,7 @@ def _of_any(uses: Collection[Sequence[Expression]]) -> list[Expression]:
 def _by_columns(conditions: Sequence[Expression]) -> dict[frozenset[int], list[Expression]]:
     conditions_by_columns: dict[frozenset[int], list[Expression]] = {}
     for each in dict.fromkeys(conditions):
-        conditions_by_columns.setdefault(columns(each), []).append(each)
+        conditions_by_columns.setdefault(each.columns, []).append(each)
     return conditions_by_columns
 
 
@@ -85,7 +84,7 @@ class _Pusher:
         own: list[list[Expression]] = [[] for _ in cluster.parts]
         shared = []
         for each in cluster.conditions:
-            owner = cluster.owner(columns(each))
+            owner = cluster.owner(each.columns)
             if owner is None:
                 shared.append(each)
             else:
@@ -99,14 +98,14 @@ class _Pusher:
         """Return the joins, starting with the input that has the most conditions with others."""
         static = [part.sources <= self._static for part in cluster.parts]
         rest, pending = list(range(len(cluster.parts))), list(cluster.conditions)
-        start = max(rest, key=lambda part: sum(bool(columns(each) & cluster.places(part)) for each in pending))
+        start = max(rest, key=lambda part: sum(bool(each.columns & cluster.places(part)) for each in pending))
         rest.remove(start)
         joined, places = cluster.parts[start], sorted(cluster.places(start))
         while rest:
             part = cluster.next_part(frozenset(places), rest, pending, static)
             rest.remove(part)
             places += sorted(cluster.places(part))
-            applicable = [each for each in pending if columns(each) <= frozenset(places)]
+            applicable = [each for each in pending if each.columns <= frozenset(places)]
             pending = [each for each in pending if each not in applicable]
             at = numbered(places)
             condition = all_of([shifted(each, at) for each in applicable])

@@ -16,7 +16,6 @@ from juncture.incremental.expressions.expression import (
     Expression,
     InputColumn,
     all_of,
-    columns,
     columns_of,
     conjuncts,
     replaced,
@@ -135,7 +134,7 @@ class JoinNode(_TwoInputNode):
 
     def side(self, condition: Expression) -> int | None:
         """Return the number of the only side that a condition reads; None for other conditions."""
-        places = columns(condition)
+        places = condition.columns
         if not places or min(places) < self.width <= max(places):
             return None
         return int(min(places) >= self.width)
@@ -178,11 +177,11 @@ class JoinNode(_TwoInputNode):
 
     def needed(self, wanted: Positions) -> Sequence[Positions]:
         """Return the wanted columns of each side, and those that the conditions read."""
-        both = frozenset(self.returned[place] for place in wanted) | columns(self.condition)
+        both = frozenset(self.returned[place] for place in wanted) | self.condition.columns
         left = frozenset(place for place in both if place < self.width)
         right = frozenset(place - self.width for place in both if place >= self.width)
         match = self.asof
-        return [left, right] if match is None else [left | columns(match.left), right | columns(match.right)]
+        return [left, right] if match is None else [left | match.left.columns, right | match.right.columns]
 
     def narrowed(self, wanted: Positions, inputs: Sequence[Placed]) -> Placed:
         """Return the join of other sides, with the wanted columns only."""
@@ -283,7 +282,7 @@ class GroupNode(OneInputNode):
 
     def push(self, condition: Expression) -> InputConditions:
         """Push conditions on keys alone, which keep or exclude whole groups. Without keys, the one group must stay."""
-        read = columns(condition)
+        read = condition.columns
         if not read or max(read) >= len(self.keys):
             return ()
         return [(0, replaced(condition, lambda column: self.keys[column.index]))]
@@ -368,7 +367,7 @@ class PartitionNode(QueryNode):
         """Push conditions that keep or exclude whole partitions."""
         by = [each.operands[0] if isinstance(each, Call) and each.function == "is_null" else each for each in self.keys]
         places = {each.index for each in by if isinstance(each, InputColumn)}
-        read = columns(condition)
+        read = condition.columns
         return [(0, condition)] if self.adds_columns and read and read <= places else ()
 
     def needed(self, wanted: Positions) -> Sequence[Positions]:

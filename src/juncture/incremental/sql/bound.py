@@ -6,13 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from juncture.incremental.sql.binder import Json, volatile_functions
+from juncture.incremental.expressions import functions
+from juncture.incremental.sql.binder import Json, quoted, volatile_functions
 
 COMPARISONS = {
     "COMPARE_EQUAL": "=", "COMPARE_NOTEQUAL": "<>", "COMPARE_LESSTHAN": "<", "COMPARE_GREATERTHAN": ">",
     "COMPARE_LESSTHANOREQUALTO": "<=", "COMPARE_GREATERTHANOREQUALTO": ">=",
     "COMPARE_DISTINCT_FROM": "IS DISTINCT FROM", "COMPARE_NOT_DISTINCT_FROM": "IS NOT DISTINCT FROM",
 }  # fmt: skip
+COMPARED = {sign: name for name, sign in functions.COMPARISONS.items()}
+"""The compiled function of each comparison."""
+
 _OPERATORS = {
     "OPERATOR_NOT": "not", "OPERATOR_IS_NULL": "is_null", "OPERATOR_IS_NOT_NULL": "is_not_null", "COMPARE_IN": "in",
     "COMPARE_NOT_IN": "not_in", "OPERATOR_COALESCE": "coalesce", "OPERATOR_TRY": "try", "CONJUNCTION_AND": "and",
@@ -79,7 +83,7 @@ def type_text(info: Json) -> str:
         key, value = (type_text(each["second"]) for each in more["child_type"]["type_info"]["child_types"])
         return f"MAP({key}, {value})"
     if name == "STRUCT":
-        fields = (f"{_quoted(each['first'])} {type_text(each['second'])}" for each in more["child_types"])
+        fields = (f"{quoted(each['first'])} {type_text(each['second'])}" for each in more["child_types"])
         return f"STRUCT({', '.join(fields)})"
     if name == "ENUM":
         return f"ENUM({', '.join(map(_text_literal, more['values']))})"
@@ -137,9 +141,12 @@ def _with_lambda(children: Sequence[Json], count: int, scope: Sequence[Bound] | 
     return tuple(args)
 
 
-def read_order(part: Json) -> Order:
-    """Return a sort key of a plan."""
-    return Order(read(part["expression"]), part["type"] == "DESCENDING", part["null_order"] == "NULLS FIRST")
+def read_orders(parts: Sequence[Json] | None) -> list[Order]:
+    """Return the sort keys of a plan."""
+    return [
+        Order(read(each["expression"]), each["type"] == "DESCENDING", each["null_order"] == "NULLS FIRST")
+        for each in parts or ()
+    ]
 
 
 def function_name(part: Json) -> str:
@@ -168,15 +175,11 @@ def called(name: str, arguments: Sequence[str], source: Json | None) -> str:
     known_as = "age of one argument" if name == "age" and len(arguments) == 1 else name
     if known_as in volatile_functions():
         raise UnreadableError(f"the function {known_as}, whose value depends on more than its arguments", source)
-    return f"{name if name in ('coalesce', 'try') else _quoted(name)}({', '.join(arguments)}"
+    return f"{name if name in ('coalesce', 'try') else quoted(name)}({', '.join(arguments)}"
 
 
 def _text_literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def text(bound: Bound, column: Callable[[int], str]) -> str:

@@ -13,9 +13,8 @@ import pyarrow.types as pat
 from juncture.incremental.expressions.evaluation import DuckQuery
 from juncture.incremental.expressions.expression import Call, Constant, Expression, InputColumn, call, evaluate
 from juncture.incremental.sql.binder import ArrowTypes
-from juncture.incremental.sql.bound import Bound, UnreadableError, decimal_text, text
+from juncture.incremental.sql.bound import COMPARED, Bound, UnreadableError, decimal_text, text
 
-_COMPARED = {"=": "equal", "<>": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
 _ARITHMETIC = {"+": "add", "-": "subtract", "*": "multiply"}
 _TEXT = {"lower": "lower", "upper": "upper", "lcase": "lower", "ucase": "upper", "length": "length", "len": "length"}
 _LIKE = {"~~": (False, False), "!~~": (False, True), "~~*": (True, False), "!~~*": (True, True)}
@@ -189,7 +188,7 @@ def _same(types: Sequence[pa.DataType]) -> bool:
 
 def _comparison(bound: Bound, types: list[pa.DataType]) -> tuple[str, Any, int] | None:
     kinds = {each.info["id"] for each in bound.args}
-    return (_COMPARED[bound.op], None, 2) if _same(types) and kinds.isdisjoint({"ENUM", "INTERVAL", "UUID"}) else None
+    return (COMPARED[bound.op], None, 2) if _same(types) and kinds.isdisjoint({"ENUM", "INTERVAL", "UUID"}) else None
 
 
 def _distinct(bound: Bound, types: list[pa.DataType]) -> tuple[str, Any, int] | None:
@@ -290,7 +289,7 @@ def _substring(bound: Bound, _types: list[pa.DataType]) -> tuple[str, Any, int] 
 
 
 _RULES: dict[str, Rule] = {
-    **dict.fromkeys(_COMPARED, _comparison),
+    **dict.fromkeys(COMPARED, _comparison),
     **dict.fromkeys(("IS DISTINCT FROM", "IS NOT DISTINCT FROM"), _distinct),
     **dict.fromkeys(_ARITHMETIC, _arithmetic),
     **dict.fromkeys(("/", "//", "%"), _division),

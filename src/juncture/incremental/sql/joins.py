@@ -23,7 +23,6 @@ from juncture.incremental.expressions.expression import (
     InputColumn,
     all_of,
     call,
-    columns,
     conjuncts,
     is_comparison,
     key_pair,
@@ -32,9 +31,8 @@ from juncture.incremental.expressions.expression import (
 from juncture.incremental.operators.group import GroupAggregate
 from juncture.incremental.plan.nodes import FilterNode, PlanNode, ProjectNode, UnionNode
 from juncture.incremental.plan.stateful_nodes import GroupNode, JoinHow, JoinNode
-from juncture.incremental.sql.bound import UnreadableError
+from juncture.incremental.sql.bound import COMPARED, UnreadableError
 
-_SIGNS = {"=": "equal", "<>": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
 _BOOL = pa.bool_()
 _UNKNOWN = Constant(_BOOL, None)
 
@@ -83,8 +81,8 @@ class Sides:
     @property
     def keys(self) -> list[tuple[Expression, Expression]]:
         """The left and right values that the conditions compare by equality."""
-        pairs = [key_pair(each, self.width) for each in conjuncts(self.condition)]
-        return [pair for pair in pairs if pair is not None]
+        pairs = [key_pair(each, frozenset(range(self.width))) for each in conjuncts(self.condition)]
+        return [(pair[0], shifted(pair[1], -self.width)) for pair in pairs if pair is not None]
 
     @property
     def are_keys(self) -> bool:
@@ -105,7 +103,7 @@ def compared_in(sign: str, one: Expression, other: Expression, is_never_null: bo
         return [call("equal", *filled, data_type=_BOOL), call("equal", *nulls, data_type=_BOOL)]
     if sign == "IS DISTINCT FROM":
         return [call("distinct_from", one, other, data_type=_BOOL)]
-    return [call(_SIGNS[sign], one, other, data_type=_BOOL)]
+    return [call(COMPARED[sign], one, other, data_type=_BOOL)]
 
 
 def _default(data_type: pa.DataType) -> Constant | None:
@@ -174,7 +172,7 @@ def _matched_keys(sides: Sides) -> tuple[PlanNode, Expression]:
 
 def _domain(sides: Sides) -> tuple[list[InputColumn], PlanNode, dict[int, int]]:
     """Return the left columns that conditions read, their distinct rows, and where columns are in a join of these."""
-    places = sorted(place for place in columns(sides.condition) if place < sides.width)
+    places = sorted(place for place in sides.condition.columns if place < sides.width)
     left = [sides.left.every_column[place] for place in places]
     at = {place: number for number, place in enumerate(places)}
     at |= {sides.width + place: len(places) + place for place in range(len(sides.right.types))}

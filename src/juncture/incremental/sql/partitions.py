@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -13,26 +13,28 @@ from juncture.incremental.operators.order import RowOrder, most_steps
 from juncture.incremental.operators.partition import Extent, PartitionOrder, can_continue
 from juncture.incremental.plan.nodes import ExpandNode, FilterNode, PlanNode, ProjectNode, UnionNode
 from juncture.incremental.plan.stateful_nodes import GroupNode, PartitionNode
-from juncture.incremental.sql.binder import ArrowTypes, Json
-from juncture.incremental.sql.bound import Bound, Order, UnreadableError, called, function_name, read, read_order, text
-from juncture.incremental.sql.compile import stored
+from juncture.incremental.sql.binder import Json
+from juncture.incremental.sql.bound import Bound, Order, UnreadableError, called, function_name, read, read_orders, text
+from juncture.incremental.sql.compile import Compiler, stored
 from juncture.incremental.sql.joins import null_safe_keys
 
-Compile = Callable[[Bound], Expression]
-
-
 _NUMBER, _PARTITION = "c0", "c1"
+_ROW = _NUMBER, pa.int64()
 
 
 class PartitionQuery:
     """Builds a query over the number of each row, other numbers, and columns of a relation."""
 
-    def __init__(self, types: ArrowTypes, source: PlanNode, numbers: Sequence[str] = (_NUMBER, _PARTITION)) -> None:
-        self._types = types
+    def __init__(self, compiler: Compiler, source: PlanNode, numbers: Sequence[str] = (_NUMBER, _PARTITION)) -> None:
+        self._compiler = compiler
         self._source = source
         self._numbers = len(numbers)
         self._reads: dict[int, int] = {}
         self._casts: dict[int, str] = {}
+
+    def value(self, bound: Bound) -> Expression:
+        """Return a compiled expression over the columns of the relation."""
+        return self._compiler(bound, self._source.types)
 
     def text(self, bound: Bound) -> str:
         """Return an expression as SQL."""
@@ -65,34 +67,35 @@ class PartitionQuery:
         """Return a value in the type in which views store it, and this type."""
         info = part["return_type"]
         bound = Bound("const", info)
-        target = self._types.of(info)
+        target = self._compiler.types.of(info)
         if target is None:
             raise UnreadableError(f"values of type {bound.type}", part)
         return stored(value, info["id"], bound.type), target
 
-    def query(self, sql: str, outputs: Sequence[pa.DataType]) -> DuckQuery:
-        """Return the query."""
+    def query(self, values: Sequence[tuple[str, pa.DataType]], tail: str = "") -> DuckQuery:
+        """Return the query of some values and their types."""
+        sql = f"SELECT {', '.join(value for value, _ in values)} FROM slot{tail}"
         inputs = (*[pa.int64()] * self._numbers, *(self._source.types[place] for place in self._reads))
-        return DuckQuery(sql, inputs, tuple(outputs), self._types.zone)
+        return DuckQuery(sql, inputs, tuple(kind for _, kind in values), self._compiler.types.zone)
 
     def called(self, part: Json) -> str:
         """Return the call of an aggregate or a window function as SQL, without its window."""
-        name = function_name(part) or part["type"].removeprefix("WINDOW_").lower()
+        name = _name(part)
         args = [self.text(read(each)) for each in part.get("children") or []]
         if name == "count_star":
             name, args = "count", ["*"]
-        orders = part.get("arg_orders") or (part.get("order_bys") or {}).get("orders") or []
+        orders = read_orders(part.get("arg_orders") or (part.get("order_bys") or {}).get("orders"))
         distinct = part.get("aggregate_type") == "DISTINCT" or part.get("distinct")
         args = [f"DISTINCT {args[0]}", *args[1:]] if distinct else args
         sql = called(name, args, part)
-        sql += f" ORDER BY {self.order([read_order(each) for each in orders])}" if orders else ""
+        sql += f" ORDER BY {self.order(orders)}" if orders else ""
         sql += " IGNORE NULLS)" if part.get("ignore_nulls") else ")"
         condition = part.get("filter") or part.get("filters")
         return f"{sql} FILTER (WHERE {self.text(read(condition))})" if condition else sql
 
     def window(self, part: Json) -> str:
         """Return a window function as SQL. Where only the order of rows matters, their numbers break ties."""
-        orders = self.order([read_order(each) for each in part.get("orders") or []])
+        orders = self.order(read_orders(part.get("orders")))
         if orders and _is_by_rows(part):
             orders += f", {_NUMBER}"
         start, start_unit = self._edge(part["start"], part.get("start_expr"))
@@ -193,22 +196,25 @@ def _dependence(part: Json, of: pa.DataType, result: pa.DataType) -> tuple[Exten
     return (Extent(), following, function) if can_continue(function, result) else (preceding, following, "")
 
 
-def _first_order(orders: Sequence[Order], keys: Sequence[Expression], compile_bound: Compile) -> RowOrder | None:
+def _first_order(orders: Sequence[Order], keys: Sequence[Expression], query: PartitionQuery) -> RowOrder | None:
     """Return the first sort key that differs within a partition; None if none does, or its type cannot be stored."""
     for each in orders:
         if each.value.info["id"] in ("HUGEINT", "UHUGEINT", "INTERVAL") and each.value.op != "ref":
             return RowOrder(Constant(pa.int64(), 0), False, False)
-        value = compile_bound(each.value)
+        value = query.value(each.value)
         if value not in keys:
             return RowOrder(value, each.descending, each.nulls_first)
     return None
 
 
 def _order_of(
-    parts: Sequence[Json], results: Sequence[pa.DataType], keys: Sequence[Expression], compile_bound: Compile
+    parts: Sequence[Json],
+    results: Sequence[pa.DataType],
+    keys: Sequence[Expression],
+    query: PartitionQuery,
 ) -> PartitionOrder | None:
     """Return the order of window functions with the same sort keys; None if all rows of a partition matter."""
-    by = _first_order([read_order(each) for each in parts[0].get("orders") or []], keys, compile_bound)
+    by = _first_order(read_orders(parts[0].get("orders")), keys, query)
     if by is None:
         return None
     depend = [_dependence(part, by.value.type, result) for part, result in zip(parts, results, strict=True)]
@@ -221,76 +227,66 @@ def _order_of(
     return PartitionOrder(by, preceding, following, tuple(each for *_, each in depend), ranks)
 
 
-def windows(node: PlanNode, parts: Sequence[Json], types: ArrowTypes, compile_bound: Compile) -> PlanNode:
+def windows(node: PlanNode, parts: Sequence[Json], compiler: Compiler) -> PlanNode:
     """Return a relation with a column for each window function."""
     width, alike = len(node.types), dict[tuple[tuple[Expression, ...], str], list[int]]()
-    query = PartitionQuery(types, node)
+    query = PartitionQuery(compiler, node)
     for number, part in enumerate(parts):
-        keys = tuple(dict.fromkeys(compile_bound(read(each)) for each in part.get("partitions") or []))
-        order = query.order([read_order(each) for each in part.get("orders") or []])
+        keys = tuple(dict.fromkeys(query.value(read(each)) for each in part.get("partitions") or []))
+        order = query.order(read_orders(part.get("orders")))
         alike.setdefault((keys, order), []).append(number)
     result, places = node, dict[int, int]()
     for (keys, _), numbers in alike.items():
         places |= {number: len(result.types) + place for place, number in enumerate(numbers)}
-        result = _with_windows(result, keys, [parts[number] for number in numbers], types, compile_bound)
+        result = _with_windows(result, keys, [parts[number] for number in numbers], compiler)
     return result.select([*range(width), *(places[number] for number in range(len(parts)))])
 
 
-def _with_windows(
-    node: PlanNode, keys: Sequence[Expression], parts: Sequence[Json], types: ArrowTypes, compile_bound: Compile
-) -> PlanNode:
+def _with_windows(node: PlanNode, keys: Sequence[Expression], parts: Sequence[Json], compiler: Compiler) -> PlanNode:
     """Return a relation with a column for each window function of one order."""
-    query = PartitionQuery(types, node)
+    query = PartitionQuery(compiler, node)
     values = [query.result(each, query.window(each)) for each in parts]
-    kinds = [kind for _, kind in values]
-    sql = f"SELECT {_NUMBER}, {', '.join(value for value, _ in values)} FROM slot"
-    made = query.query(sql, [pa.int64(), *kinds])
+    made = query.query([_ROW, *values])
     safe = null_safe_keys(keys, node)
-    order = _order_of(parts, kinds, keys, compile_bound)
+    order = _order_of(parts, made.outputs[1:], keys, query)
     return PartitionNode(node, query.reads, made, safe, safe, adds_columns=True, order=order)
 
 
-def groups(
-    node: PlanNode, keys: Sequence[Json], parts: Sequence[Json], types: ArrowTypes, compile_bound: Compile
-) -> PlanNode:
+def groups(node: PlanNode, keys: Sequence[Json], parts: Sequence[Json], compiler: Compiler) -> PlanNode:
     """Return groups with any aggregates of DuckDB."""
-    query = PartitionQuery(types, node)
+    query = PartitionQuery(compiler, node)
     values = [query.result(each, query.text(read(each))) for each in keys]
     values += [query.result(each, query.called(each)) for each in parts]
     by = ", ".join(str(place + 1) for place in range(len(keys)))
-    sql = f"SELECT {', '.join(value for value, _ in values)} FROM slot{f' GROUP BY {by}' if keys else ''}"
-    made = query.query(sql, [kind for _, kind in values])
-    inner = [compile_bound(read(each)) for each in keys]
-    outer = [InputColumn(kind, place) for place, (_, kind) in enumerate(values[: len(keys)])]
+    made = query.query(values, f" GROUP BY {by}" if keys else "")
+    inner = [query.value(read(each)) for each in keys]
+    outer = [InputColumn(kind, place) for place, kind in enumerate(made.outputs[: len(keys)])]
     rows_by, results_by = null_safe_keys(inner, None), null_safe_keys(outer, None)
     return PartitionNode(node, query.reads, made, rows_by, results_by, adds_columns=False)
 
 
-def first_of_each(
-    node: PlanNode, on: Sequence[Expression], orders: Sequence[Order], types: ArrowTypes, compile_bound: Compile
-) -> PlanNode:
+def first_of_each(node: PlanNode, on: Sequence[Expression], orders: Sequence[Order], compiler: Compiler) -> PlanNode:
     """Return the first row of each distinct value, in an order and then by all columns."""
-    query = PartitionQuery(types, node)
+    query = PartitionQuery(compiler, node)
     keys = [query.order(orders)] if orders else []
     keys += [query.column(place) for place in range(len(node.types))]
     sql = f"row_number() OVER (PARTITION BY {_PARTITION} ORDER BY {', '.join(keys)})"
-    made = query.query(f"SELECT {_NUMBER}, {sql} FROM slot", [pa.int64(), pa.int64()])
+    made = query.query([_ROW, (sql, pa.int64())])
     safe = null_safe_keys(on, node)
-    by = _first_order(orders, on, compile_bound) or RowOrder(node.every_column[0], False, False)
+    by = _first_order(orders, on, query) or RowOrder(node.every_column[0], False, False)
     order = PartitionOrder(by, Extent(), Extent(), ("add",), limit=(0, 1))
     marked = PartitionNode(node, query.reads, made, safe, safe, adds_columns=True, order=order)
     return marked.select(range(len(node.types)))
 
 
-def unnested(node: PlanNode, parts: Sequence[Json], types: ArrowTypes) -> PlanNode:
+def unnested(node: PlanNode, parts: Sequence[Json], compiler: Compiler) -> PlanNode:
     """Return a row for each value of some lists."""
-    query = PartitionQuery(types, node, (_NUMBER,))
+    query = PartitionQuery(compiler, node, (_NUMBER,))
     values = [query.result(each, f"unnest({query.text(read(each['child']))})") for each in parts]
-    sql = f"SELECT {_NUMBER}, {', '.join(value for value, _ in values)} FROM slot"
-    return ExpandNode(node, query.reads, query.query(sql, [pa.int64(), *(kind for _, kind in values)]))
+    return ExpandNode(node, query.reads, query.query([_ROW, *values]))
 
 
-def difference(left: PlanNode, right: PlanNode, types: ArrowTypes, *, is_except: bool, is_all: bool) -> PlanNode:
+def difference(left: PlanNode, right: PlanNode, compiler: Compiler, *, is_except: bool, is_all: bool) -> PlanNode:
     """Return the rows of EXCEPT or INTERSECT, from the numbers of equal rows on both sides."""
     number = pa.int64()
     one, zero = Constant(number, 1), Constant(number, 0)
@@ -304,15 +300,14 @@ def difference(left: PlanNode, right: PlanNode, types: ArrowTypes, *, is_except:
         count = call("subtract", lefts, rights) if is_except else call("least", lefts, rights)
         counted = ProjectNode(grouped, (*columns, count))
         positive = FilterNode(counted, call("greater", counted.every_column[-1], zero))
-        return repeated(positive, len(keys), types).select(range(len(keys)))
+        return repeated(positive, len(keys), compiler).select(range(len(keys)))
     has_left, has_right = (call("greater", each, zero) for each in (lefts, rights))
     condition = all_of([has_left, call("not", has_right) if is_except else has_right])
     return FilterNode(grouped, condition).select(range(len(keys)))
 
 
-def repeated(node: PlanNode, count: int, types: ArrowTypes) -> PlanNode:
+def repeated(node: PlanNode, count: int, compiler: Compiler) -> PlanNode:
     """Return each row as often as one of its columns says."""
-    query = PartitionQuery(types, node, (_NUMBER,))
-    sql = f"unnest(range({query.column(count)}))"
-    made = query.query(f"SELECT {_NUMBER}, {sql} FROM slot", [pa.int64(), pa.int64()])
+    query = PartitionQuery(compiler, node, (_NUMBER,))
+    made = query.query([_ROW, (f"unnest(range({query.column(count)}))", pa.int64())])
     return ExpandNode(node, query.reads, made)

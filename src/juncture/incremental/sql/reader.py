@@ -33,7 +33,7 @@ from juncture.incremental.sql.binder import (
     unsupported,
     with_conditions_joined,
 )
-from juncture.incremental.sql.bound import COMPARISONS, Order, UnreadableError, function_name, read, read_order
+from juncture.incremental.sql.bound import COMPARISONS, Order, UnreadableError, function_name, read, read_orders
 from juncture.incremental.sql.compile import Compiler
 from juncture.incremental.sql.joins import (
     Comparison,
@@ -116,7 +116,6 @@ class _PlanReader:
         return _NODES[kind](self, part)
 
     def inputs(self, part: Json) -> list[PlanNode]:
-        """Return the inputs of a part."""
         return [self.node(each) for each in part["children"]]
 
     def expression(self, part: Json, node: PlanNode) -> Expression:
@@ -132,7 +131,6 @@ class _PlanReader:
     # Inputs
 
     def get(self, part: Json) -> PlanNode:
-        """Return the scan of a source."""
         name = part.get("function_data", {}).get("table") if function_name(part) == "seq_scan" else None
         if name is None or name.lower() not in self._sources:
             raise UnreadableError(f"the table function {function_name(part)}")
@@ -165,11 +163,9 @@ class _PlanReader:
         return GroupNode(empty, (), (GroupAggregate("count", None, False, pa.int64()),))
 
     def empty(self, part: Json) -> PlanNode:
-        """Return a relation without rows."""
         return EmptyNode(tuple(self._type(each) for each in part["return_types"]))
 
     def values(self, part: Json) -> PlanNode:
-        """Return constant rows."""
         (source,) = self.inputs(part)
         rows = [[self.expression(each, source) for each in row] for row in part["expressions"]]
         return UnionNode(tuple(ProjectNode(source, tuple(row)) for row in rows))
@@ -183,12 +179,10 @@ class _PlanReader:
     # Relations
 
     def project(self, part: Json) -> PlanNode:
-        """Return a projection."""
         (source,) = self.inputs(part)
         return ProjectNode(source, tuple(self.expression(each, source) for each in part["expressions"]))
 
     def filter(self, part: Json) -> PlanNode:
-        """Return a filter."""
         source, applied = self._where_marked(part)
         condition = all_of([self.expression(each, source) for each in part["expressions"] if each is not applied])
         return _chosen(FilterNode(source, condition), part.get("projection_map"))
@@ -219,7 +213,7 @@ class _PlanReader:
         """Return groups: compiled, or by DuckDB if one of the aggregates is not compiled."""
         compiled = [self._aggregate(each, source) for each in parts]
         if any(each is None for each in compiled):
-            return groups(source, keys, parts, self._types, lambda bound: self._compile(bound, source.types))
+            return groups(source, keys, parts, self._compile)
         aggregates = tuple(each for each in compiled if each is not None)
         if not keys and not aggregates:
             aggregates = (GroupAggregate("count", None, False, pa.int64()),)
@@ -235,7 +229,7 @@ class _PlanReader:
         value = self.expression(children[0], source) if children else None
         if name in ("count_if", "countif"):
             value = call("cast", value, option=pa.int64()) if value is not None else None
-        orders = [read_order(each) for each in (part.get("order_bys") or {}).get("orders") or []]
+        orders = read_orders((part.get("order_bys") or {}).get("orders"))
         if function == "first" and value is not None:
             by = self.expression(children[1], source)
             order = (RowOrder(by, "max" in name, False),)
@@ -262,33 +256,28 @@ class _PlanReader:
         return RowOrder(value, order.descending != is_reverse, order.nulls_first != is_reverse)
 
     def windows(self, part: Json) -> PlanNode:
-        """Return window functions."""
         (source,) = self.inputs(part)
-        return windows(source, part["expressions"], self._types, lambda bound: self._compile(bound, source.types))
+        return windows(source, part["expressions"], self._compile)
 
     def unnest(self, part: Json) -> PlanNode:
-        """Return the values of lists."""
         (source,) = self.inputs(part)
-        return unnested(source, part["expressions"], self._types)
+        return unnested(source, part["expressions"], self._compile)
 
     def difference(self, part: Json) -> PlanNode:
-        """Return INTERSECT or EXCEPT."""
         left, right = self.inputs(part)
         is_except = part["type"] == "LOGICAL_EXCEPT"
-        return difference(left, right, self._types, is_except=is_except, is_all=bool(part.get("setop_all")))
+        return difference(left, right, self._compile, is_except=is_except, is_all=bool(part.get("setop_all")))
 
     def distinct(self, part: Json) -> PlanNode:
-        """Return distinct rows."""
         (source,) = self.inputs(part)
         if part["distinct_type"] != "DISTINCT":
             targets = part["distinct_targets"]
-            orders = [read_order(each) for each in (part.get("order_by") or {}).get("orders") or []]
+            orders = read_orders((part.get("order_by") or {}).get("orders"))
             on = [self.expression(each, source) for each in targets]
-            return first_of_each(source, on, orders, self._types, lambda bound: self._compile(bound, source.types))
+            return first_of_each(source, on, orders, self._compile)
         return GroupNode(source, source.every_column, ())
 
     def union(self, part: Json) -> PlanNode:
-        """Return a union."""
         united = UnionNode(tuple(self.inputs(part)))
         return united if part.get("setop_all") else GroupNode(united, united.every_column, ())
 
@@ -303,7 +292,7 @@ class _PlanReader:
 
     def _sorted(self, part: Json) -> tuple[PlanNode, tuple[SortKey, ...], list[int]]:
         (source,) = self.inputs(part)
-        node, keys = self._with_order(source, [read_order(each) for each in part["orders"]])
+        node, keys = self._with_order(source, read_orders(part["orders"]))
         shown = part.get("projections") or part.get("projection_map")
         return node, keys, list(shown or range(len(source.types)))
 
@@ -342,18 +331,15 @@ class _PlanReader:
         return dict(query)
 
     def shared_table(self, part: Json) -> PlanNode:
-        """Return a common table."""
         return self._tables[part["cte_index"]]
 
     # Joins
 
     def cross(self, part: Json) -> PlanNode:
-        """Return a cross join."""
         left, right = self.inputs(part)
         return JoinNode(left, right, "inner", TRUE)
 
     def join(self, part: Json) -> PlanNode:
-        """Return a join."""
         how, sides = part["join_type"], self._sides(part)
         if how in ("RIGHT_SEMI", "RIGHT_ANTI"):
             raise UnreadableError(f"{how} joins")
@@ -409,7 +395,6 @@ class _PlanReader:
         return self.node(below), None
 
     def asof(self, part: Json) -> PlanNode:
-        """Return an as-of join."""
         left, right = self.inputs(part)
         how = _HOW.get(part["join_type"])
         if how not in ("inner", "left"):

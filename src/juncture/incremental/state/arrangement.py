@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, rows_of
+from juncture.columnar.arrays import array_of, joined_batches, rows_of
 from juncture.columnar.row_bytes import RowMemory
 from juncture.incremental.changes.identity import RowIdentity
 from juncture.incremental.state.blocks import BlockRows
@@ -50,6 +50,17 @@ class Delta:
         order, keys, hashes = row_order(keys, codes, hashes)
         rows = rows_of(batch, array_of(order, pa.int32()))
         return cls(rows, weights_of(weights, order), keys, np.take(codes, order, axis=1), hashes)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Delta]) -> Delta:
+        """Return all rows of some parts, at least one, in order."""
+        return cls.of(
+            joined_batches([part.batch for part in parts]),
+            np.concatenate([part.weights for part in parts]),
+            np.concatenate([part.keys for part in parts]),
+            np.concatenate([part.codes for part in parts], axis=1),
+            np.concatenate([part.hashes for part in parts]),
+        )
 
     def summed(self, identity: RowIdentity) -> Delta:
         """Return changes with equal rows added up."""
