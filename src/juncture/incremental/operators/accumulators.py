@@ -18,7 +18,7 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import array_of, raw_values, true_rows
 from juncture.incremental.operators.sums import ExactSums, Sums
 from juncture.incremental.operators.values import GroupValues
-from juncture.kernels.array_types import Codes, Floats, Ints
+from juncture.kernels.array_types import Codes, Floats, Ints, Mask
 
 Lines = npt.NDArray[np.int64]
 
@@ -69,25 +69,29 @@ class Accumulator(ABC):
         del groups
         return ()
 
-    @abstractmethod
     def begin(self, fixed: Lines, sums: Sequence[Sums], groups: Codes) -> None:
         """Begin an epoch with the state of the affected groups, and their numbers."""
+        del sums, groups
+        self._old, self._new = fixed, fixed.copy()
 
     @abstractmethod
     def add(self, rows: Ints, values: pa.Array | None, weights: Ints) -> None:
         """Add non-null values with weights. ``rows`` are positions among the affected groups."""
 
-    @abstractmethod
     def before(self) -> pa.Array:
         """Return the values of the affected groups before the epoch."""
+        return self._results(self._old)
 
-    @abstractmethod
     def after(self) -> pa.Array:
         """Return the values of the affected groups after the epoch."""
+        return self._results(self._new)
 
-    @abstractmethod
+    def _results(self, _fixed: Lines) -> pa.Array:
+        raise NotImplementedError
+
     def end(self) -> tuple[Lines, Sequence[Sums]]:
         """Return the state after the epoch."""
+        return self._new, ()
 
 
 class CountAccumulator(Accumulator):
@@ -95,26 +99,12 @@ class CountAccumulator(Accumulator):
 
     fixed_lines = 1
 
-    def begin(self, fixed: Lines, _sums: Sequence[Sums], _groups: Codes) -> None:
-        """Begin an epoch with the counts of the affected groups."""
-        self.old = fixed[0]
-        self.new = self.old.copy()
-
     def add(self, rows: Ints, _values: pa.Array | None, weights: Ints) -> None:
         """Add weights to the counts."""
-        np.add.at(self.new, rows, weights)
+        np.add.at(self._new[0], rows, weights)
 
-    def before(self) -> pa.Array:
-        """Return the counts before the epoch."""
-        return array_of(self.old, pa.int64())
-
-    def after(self) -> pa.Array:
-        """Return the counts after the epoch."""
-        return array_of(self.new, pa.int64())
-
-    def end(self) -> tuple[Lines, Sequence[Sums]]:
-        """Return the counts."""
-        return self.new[None], ()
+    def _results(self, fixed: Lines) -> pa.Array:
+        return array_of(fixed[0], pa.int64())
 
 
 class TruthAccumulator(Accumulator):
@@ -125,10 +115,6 @@ class TruthAccumulator(Accumulator):
     def __init__(self, *, of_all: bool) -> None:
         self._of_all = of_all
 
-    def begin(self, fixed: Lines, _sums: Sequence[Sums], _groups: Codes) -> None:
-        """Begin an epoch with the counts of the affected groups."""
-        self._old, self._new = fixed, fixed.copy()
-
     def add(self, rows: Ints, values: pa.Array | None, weights: Ints) -> None:
         """Add weights to the counts."""
         assert values is not None
@@ -136,22 +122,10 @@ class TruthAccumulator(Accumulator):
         true = true_rows(values)
         np.add.at(self._new[1], rows[true], weights[true])
 
-    def before(self) -> pa.Array:
-        """Return the values before the epoch."""
-        return self._values(self._old)
-
-    def after(self) -> pa.Array:
-        """Return the values after the epoch."""
-        return self._values(self._new)
-
-    def _values(self, counts: Lines) -> pa.Array:
-        count, true = counts
+    def _results(self, fixed: Lines) -> pa.Array:
+        count, true = fixed
         result = true == count if self._of_all else true > 0
         return pa.array(result, pa.bool_(), mask=count == 0)
-
-    def end(self) -> tuple[Lines, Sequence[Sums]]:
-        """Return the counts."""
-        return self._new, ()
 
 
 class SumAccumulator(Accumulator):
@@ -164,10 +138,9 @@ class SumAccumulator(Accumulator):
         self._exact = ExactSums(of)
         self._result_type = result_type
         self._average = average
-        self._counts = CountAccumulator()
-        self._special = len(self._exact.none(0).special)
+        self._special = slice(1, 1 + len(self._exact.none(0).special))
         self._is_float = average or bool(pat.is_floating(of))
-        self.fixed_lines = 1 + self._special + self._is_float
+        self.fixed_lines = self._special.stop + self._is_float
 
     def sums(self, groups: int) -> Sequence[Sums]:
         """Return the sums of groups without rows."""
@@ -175,43 +148,43 @@ class SumAccumulator(Accumulator):
 
     def begin(self, fixed: Lines, sums: Sequence[Sums], groups: Codes) -> None:
         """Begin an epoch with the sums of the affected groups."""
+        super().begin(fixed, sums, groups)
         (own,) = sums
-        self._counts.begin(fixed, (), groups)
-        special = fixed[1 : 1 + self._special]
-        self._last_bits = fixed[-1]
         self._new_result: pa.Array | None = None
-        self._old = Sums(own.lines, own.base, special)
-        self._new = Sums(own.lines.copy(), own.base, special.copy())
+        self._old_sums = Sums(own.lines, own.base, self._old[self._special])
+        self._new_sums = Sums(own.lines.copy(), own.base, self._new[self._special])
 
     def add(self, rows: Ints, values: pa.Array | None, weights: Ints) -> None:
         """Add weighted values to the sums."""
         assert values is not None
-        self._counts.add(rows, values, weights)
-        self._exact.add(self._new, rows, values, weights)
+        np.add.at(self._new[0], rows, weights)
+        self._exact.add(self._new_sums, rows, values, weights)
 
     def before(self) -> pa.Array:
         """Return the sums before the epoch."""
         if self._is_float:
-            return array_of(np.ascontiguousarray(self._last_bits).view(np.float64), pa.float64(), self._counts.old > 0)
-        return self._values(self._old, self._counts.old)
+            return self._last_result(self._old[0] > 0)
+        return self._totals(self._old_sums, self._old[0])
+
+    def _last_result(self, valid: Mask) -> pa.Array:
+        return array_of(np.ascontiguousarray(self._old[-1]).view(np.float64), pa.float64(), valid)
 
     def after(self) -> pa.Array:
         """Return the sums after the epoch."""
         if self._new_result is None:
-            self._new_result = self._values(self._new, self._counts.new)
+            self._new_result = self._totals(self._new_sums, self._new[0])
         return self._new_result
 
-    def _values(self, sums: Sums, counts: Ints) -> pa.Array:
+    def _totals(self, sums: Sums, counts: Ints) -> pa.Array:
         if self._average:
             return self._exact.averages(sums, counts)
         return self._exact.values(sums, counts > 0, self._result_type)
 
     def end(self) -> tuple[Lines, Sequence[Sums]]:
         """Return the sums."""
-        lines = [self._counts.new[None], self._new.special]
         if self._is_float:
-            lines.append(raw_values(self.after(), np.int64)[None])
-        return np.concatenate(lines), (self._new,)
+            self._new[-1] = raw_values(self.after(), np.int64)
+        return self._new, (self._new_sums,)
 
 
 class VarianceAccumulator(SumAccumulator):
@@ -232,7 +205,7 @@ class VarianceAccumulator(SumAccumulator):
 
     def begin(self, fixed: Lines, sums: Sequence[Sums], groups: Codes) -> None:
         """Begin an epoch with the sums of the affected groups."""
-        super().begin(np.concatenate([fixed[1:]]), sums[:1], groups)
+        super().begin(fixed[1:], sums[:1], groups)
         self._large, squares = fixed[0].copy(), sums[1]
         self._squares = Sums(squares.lines.copy(), squares.base, np.zeros((3, len(groups)), np.int64))
 
@@ -248,10 +221,9 @@ class VarianceAccumulator(SumAccumulator):
 
     def before(self) -> pa.Array:
         """Return the variances before the epoch."""
-        valid = self._counts.old > int(self._is_sample)
-        return array_of(np.ascontiguousarray(self._last_bits).view(np.float64), pa.float64(), valid)
+        return self._last_result(self._old[0] > int(self._is_sample))
 
-    def _values(self, sums: Sums, counts: Ints) -> pa.Array:
+    def _totals(self, sums: Sums, counts: Ints) -> pa.Array:
         variances = self._exact.variances(sums, self._squares, counts, counts - self._is_sample)
         is_finite = (self._large == 0) | (counts <= 1)
         variances = np.where(is_finite, variances, np.where(sums.special.any(axis=0), np.nan, np.inf))
@@ -277,42 +249,6 @@ def _square(values: Floats) -> tuple[Floats, Floats]:
     high = scaled - (scaled - values)
     low = values - high
     return squares, ((high * high - squares) + 2 * high * low) + low * low
-
-
-class DistinctValues(Accumulator):
-    """Feeds distinct values to another accumulator: each is added with its first row and removed with its last."""
-
-    def __init__(self, values: GroupValues, inner: Accumulator) -> None:
-        self._values = values
-        self._inner = inner
-        self.fixed_lines = inner.fixed_lines
-
-    def sums(self, groups: int) -> Sequence[Sums]:
-        """Return the sums of groups without rows."""
-        return self._inner.sums(groups)
-
-    def begin(self, fixed: Lines, sums: Sequence[Sums], groups: Codes) -> None:
-        """Begin an epoch with the state of the affected groups."""
-        self._inner.begin(fixed, sums, groups)
-
-    def add(self, rows: Ints, values: pa.Array | None, weights: Ints) -> None:
-        """Add values."""
-        assert values is not None
-        places, distinct, weights = self._values.appeared(rows, values, weights)
-        if len(places):
-            self._inner.add(places, distinct, weights)
-
-    def before(self) -> pa.Array:
-        """Return the values before the epoch."""
-        return self._inner.before()
-
-    def after(self) -> pa.Array:
-        """Return the values after the epoch."""
-        return self._inner.after()
-
-    def end(self) -> tuple[Lines, Sequence[Sums]]:
-        """Return the state of the other accumulator."""
-        return self._inner.end()
 
 
 class ExtremeAccumulator(Accumulator):

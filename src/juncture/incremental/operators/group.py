@@ -17,7 +17,6 @@ from juncture.incremental.expressions.functions import FUNCTIONS
 from juncture.incremental.operators.accumulators import (
     Accumulator,
     CountAccumulator,
-    DistinctValues,
     ExtremeAccumulator,
     GroupLayout,
     Lines,
@@ -220,6 +219,9 @@ class GroupOperator(ViewOperator):
                 rows[valid_rows],
                 weights[valid_rows],
             )
+        if argument.distinct and len(rows):
+            # Each is added with its first row, and removed with its last.
+            rows, values, weights = self._values[argument.values_key].appeared(rows, values, weights)
         if len(rows):
             accumulator.add(rows, values, weights)
 
@@ -350,14 +352,11 @@ class GroupOperator(ViewOperator):
             return ExtremeAccumulator(values, greatest=function == "max")
         if function in ("bool_and", "bool_or"):
             return TruthAccumulator(of_all=function == "bool_and")
-        inner: Accumulator
         if function == "count":
-            inner = CountAccumulator()
-        elif function in ("sum", "avg"):
-            inner = SumAccumulator(aggregate.value.type, aggregate.type, average=function == "avg")
-        else:
-            inner = VarianceAccumulator(is_sample=function.endswith("samp"), is_root=function.startswith("stddev"))
-        return DistinctValues(values, inner) if aggregate.distinct and values is not None else inner
+            return CountAccumulator()
+        if function in ("sum", "avg"):
+            return SumAccumulator(aggregate.value.type, aggregate.type, average=function == "avg")
+        return VarianceAccumulator(is_sample=function.endswith("samp"), is_root=function.startswith("stddev"))
 
 
 def _argument_type(aggregate: GroupAggregate) -> pa.DataType:
