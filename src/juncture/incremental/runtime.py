@@ -18,11 +18,13 @@ import pyarrow as pa
 
 from juncture.errors import DataError, PlanError, StateError
 from juncture.incremental.dataflow import Dataflow, Flows
-from juncture.incremental.operators.operator import Change, Flow, ViewOperator, consolidated
+from juncture.incremental.operators.arranged import ArrangedOperator
+from juncture.incremental.operators.operator import Change, Flow, ViewOperator, as_one
 from juncture.incremental.pieces import PieceSize, combined, pieces
 from juncture.incremental.plan.nodes import PlanNode
 from juncture.incremental.plan.physical import OperatorGraph
 from juncture.incremental.plan.replacement import Replacement
+from juncture.incremental.state.merging import difference
 from juncture.incremental.state.records import Position
 from juncture.incremental.state.tables import StateTables
 
@@ -395,11 +397,11 @@ class Runtime:
 
 def _difference(old: ViewOperator | None, new: ViewOperator) -> Flow:
     """Return the changes between the rows of two operators. Without rows of the same columns, all are inserts."""
-    rows = list(new.living())
     if old is None or old.schema != new.schema:
-        return rows
-    rows += [(batch, -weights) for batch, weights in old.living()]
-    return [each for each in consolidated(rows, new.schema) if each[0].num_rows]
+        return list(new.living())
+    assert isinstance(old, ArrangedOperator) and isinstance(new, ArrangedOperator)
+    changes = list(difference(old.arrangement.in_order(), new.arrangement.in_order(), new.identity))
+    return [as_one(changes, new.schema)] if changes else []
 
 
 class MaintainedQuery(ABC):

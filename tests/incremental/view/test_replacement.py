@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -166,6 +167,21 @@ def test_what_is_kept(one, two, expected, where, tmp_path):
     viewed.replace(one)
     viewed.step()
     viewed.view.close()
+
+
+def test_answers_that_are_compared_in_pieces():
+    """Rows of several batches, each of which is there several times, are read in the order of their hashes."""
+    schema = pa.schema({"n": pa.int64()})
+    numbers = [*range(20_000), *range(20_000, 0, -1), *[7] * 40_000]
+    with jn.view(None, "SELECT n FROM t", sources={"t": schema}) as view:
+        for first in range(0, 80_000, 20_000):
+            view.apply(t=pa.table({"n": numbers[first : first + 20_000]}, schema))
+        (changes,) = view.replace("SELECT n % 19999 AS n FROM t WHERE n <> 9")
+        rows = Counter(dict(zip(*(changes[name].to_pylist() for name in ("n", "_weight")), strict=True)))
+        assert len(rows) == changes.num_rows
+        # 0 replaces 19,999, which is there twice, and 1 replaces 20,000.
+        assert rows == {9: -2, 19_999: -2, 0: 2, 20_000: -1, 1: 1}
+        assert view.result().num_rows == len(numbers) - 2
 
 
 def test_changes_of_other_columns_are_the_new_result():

@@ -14,7 +14,7 @@ from juncture.columnar.arrays import array_of, joined_batches, rows_of
 from juncture.columnar.row_bytes import RowMemory
 from juncture.incremental.changes.identity import RowIdentity
 from juncture.incremental.state.blocks import BlockRows
-from juncture.incremental.state.pages import Pages, loose_pieces
+from juncture.incremental.state.pages import Pages, loose_pieces, sorted_pieces
 from juncture.incremental.state.run import Run, merged, row_order, weights_of
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.equal_rows import share_equal
@@ -286,6 +286,11 @@ class Arrangement:
         for rows in [] if self.pages is None else self.pages.living():
             if len(rows):
                 yield rows.batch, rows.weights
+
+    def in_order(self) -> list[Iterator[BlockRows]]:
+        """Return the rows of each run in batches, by row hash, if there is at most one key and no order."""
+        runs = [sorted_pieces(run, np.zeros(len(run.groups), np.uint64), _ROWS_AT_ONCE)[1] for run in self.memory]
+        return runs if self.pages is None else [*runs, *(self.pages.in_order())]
 
     def states(self) -> Iterator[BlockRows]:
         """Yield the rows in batches, with their weights and counts."""

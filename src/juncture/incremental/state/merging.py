@@ -1,4 +1,4 @@
-"""Merges runs on disk in the background, while epochs read and change them."""
+"""Merges sorted runs: those on disk in the background, while epochs read and change them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from juncture.columnar.arrays import array_of, rows_of
 from juncture.errors import StateError
+from juncture.incremental.changes.identity import RowIdentity
 from juncture.incremental.state.blocks import BlockRows
 from juncture.incremental.state.stored_run import StoredRun
 from juncture.kernels.array_types import Ints
@@ -29,7 +32,7 @@ def mergeable(runs: Sequence[StoredRun], count: int) -> list[StoredRun]:
 
 @dataclass(frozen=True)
 class Piece:
-    """Rows in order, with the number of the run of each, and its position there."""
+    """Rows in order, with the number of the run of each (or its sign), and its position there."""
 
     rows: BlockRows
     sources: Ints
@@ -40,9 +43,8 @@ class Piece:
         return Piece(self.rows.some(rows), self.sources[rows], self.places[rows])
 
 
-def merged_pieces(runs: Sequence[StoredRun]) -> Iterator[Piece]:
-    """Yield the rows of sorted runs in order, in batches."""
-    streams = [_pieces(run, number) for number, run in enumerate(runs)]
+def merged_pieces(streams: Sequence[Iterator[Piece]]) -> Iterator[Piece]:
+    """Yield the rows of sorted runs in order, in batches. Batches of runs have at least one row."""
     held: dict[int, Piece] = {}
     while True:
         for number, stream in enumerate(streams):
@@ -68,6 +70,38 @@ def merged_pieces(runs: Sequence[StoredRun]) -> Iterator[Piece]:
 def _pieces(run: StoredRun, number: int) -> Iterator[Piece]:
     for rows, places in run.pieces():
         yield Piece(rows, np.full(len(rows), number), places)
+
+
+def difference(
+    old: Sequence[Iterator[BlockRows]], new: Sequence[Iterator[BlockRows]], identity: RowIdentity
+) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+    """Yield the changes from old to new rows, each once, given runs of rows of one key in batches."""
+    rest: list[BlockRows] = []
+    for piece in merged_pieces([*(_signed(rows, -1) for rows in old), *(_signed(rows, 1) for rows in new)]):
+        signed = piece.sources * piece.rows.weights
+        rows = BlockRows.joined([*rest, BlockRows(piece.rows.batch, piece.rows.numbers, signed[None])])
+        # Rows equal to the last one may follow.
+        end = int(np.searchsorted(rows.row_hashes, rows.row_hashes[-1]))
+        yield from _summed(rows.some(np.arange(end)), identity)
+        rest = [rows.some(np.arange(end, len(rows)))]
+    for rows in rest:
+        yield from _summed(rows, identity)
+
+
+def _signed(batches: Iterator[BlockRows], sign: int) -> Iterator[Piece]:
+    for rows in batches:
+        if len(rows):
+            yield Piece(rows, np.full(len(rows), sign), np.arange(len(rows)))
+
+
+def _summed(rows: BlockRows, identity: RowIdentity) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+    """Yield the sums of equal rows that are not zero."""
+    if not len(rows):
+        return
+    sums = identity.summed(rows.batch, rows.weights, rows.row_hashes[1:] == rows.row_hashes[:-1])
+    changed = np.flatnonzero(sums)
+    if len(changed):
+        yield rows_of(rows.batch, array_of(changed, pa.int64())), sums[changed]
 
 
 def _codes(rows: BlockRows) -> Ints:
@@ -124,7 +158,7 @@ class Merge:
     def _work(self) -> None:
         try:
             written = 0
-            for piece in merged_pieces(self._snapshots):
+            for piece in merged_pieces([_pieces(run, number) for number, run in enumerate(self._snapshots)]):
                 if self._stopped.is_set():
                     return
                 living = piece.some(np.flatnonzero(piece.rows.weights))

@@ -7,6 +7,7 @@ After the epoch, changes of its rows are written back.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Protocol
 
 import numpy as np
@@ -111,11 +112,13 @@ class Pages:
         self.fetched = []
         self._places = {}
 
+    def in_order(self) -> list[Iterator[BlockRows]]:
+        """Return the rows with a weight of each run, in batches."""
+        return [(rows.living() for rows, _ in stored.pieces()) for stored in self.stored]
+
     def living(self) -> Iterator[BlockRows]:
         """Yield the rows with a weight, in batches."""
-        for stored in self.stored:
-            for rows, _ in stored.pieces():
-                yield rows.living()
+        yield from chain.from_iterable(self.in_order())
 
     def _fetch(self, ranges: LookupRanges) -> None:
         if not len(ranges.hashes):
