@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
@@ -38,7 +39,8 @@ class Dataflow:
 
     def run(self, changes: Flows, *, wants_answers: bool = True) -> Flows:
         """Return the output of an epoch, or raise `DataError` for a failed value. `commit` or `abandon` must follow."""
-        inner = {id(each) for operator in self.graph.operators for each in operator.inputs}
+        readers = Counter(id(each) for operator in self.graph.operators for each in operator.inputs)
+        waiting = readers + Counter(id(each) for each in self.graph.answers.values())
         outputs: dict[int, Flow] = {}
         for source, entry in self.graph.inputs.items():
             outputs[id(entry)] = [each for each in changes.get(source, []) if each[0].num_rows]
@@ -47,8 +49,12 @@ class Dataflow:
         for operator in self.graph.operators:
             if id(operator) in outputs:
                 continue
-            operator.is_output_read = wants_answers or id(operator) in inner
-            flows = [outputs.get(id(each), []) for each in operator.inputs]
+            operator.is_output_read = wants_answers or id(operator) in readers
+            flows = []
+            for each in operator.inputs:
+                waiting[id(each)] -= 1
+                # Rows are released with their last reader.
+                flows.append(list(outputs.get(id(each), [])) if waiting[id(each)] else outputs.pop(id(each), []))
             if operator.waits and not any(flows):
                 outputs[id(operator)] = []
                 continue
@@ -104,14 +110,16 @@ def _step(operator: ViewOperator, flows: Sequence[Flow]) -> Flow:
 
     In changes of a join, an old row of one table and a new row of another one may meet, for which an expression fails.
     """
+    rows = _rows(flows)
     try:
         return operator.step(flows)
     except (pa.ArrowException, DataError):
         remaining = [consolidated(flow, source.schema) for source, flow in zip(operator.inputs, flows, strict=True)]
-        rows, remaining_rows = (
-            sum(len(weights) for flow in each for _, weights in flow) for each in (flows, remaining)
-        )
-        if remaining_rows == rows:
+        if _rows(flows) < rows or _rows(remaining) == rows:
             raise
     operator.abandon()
     return operator.step(remaining)
+
+
+def _rows(flows: Sequence[Flow]) -> int:
+    return sum(len(weights) for flow in flows for _, weights in flow)

@@ -236,3 +236,44 @@ def test_first_rows_that_do_not_fit(tmp_path):
         view.apply(sales=sales(range(60_000)))
         with pytest.raises(StateError, match=r"memory=.* first rows of ORDER BY take [\d,]+ .*with more memory"):
             view.apply(sales=sales(range(20)))
+
+
+@pytest.mark.parametrize("is_on_disk", [False, True])
+def test_an_update_of_a_row_that_many_rows_match_is_applied_in_parts(tmp_path, is_on_disk):
+    count, sql = 530_000, "SELECT sale, price, region FROM sales JOIN customers ON sales.customer = customers.customer"
+    folder = tmp_path / "state" if is_on_disk else None
+
+    def column(numbers):
+        return pa.array(np.broadcast_to(np.asarray(numbers), count), pa.int64())
+
+    def view():
+        memory = {"memory": "64MB"} if is_on_disk else {}
+        return jn.view(folder, sql, sources={"sales": SALES, "customers": CUSTOMERS}, **memory)
+
+    def moved(region):
+        return pa.table({"customer": [1, 1], "region": [region - 1, region], "_weight": [-1, 1]})
+
+    def changed(batches):
+        return pa.concat_tables(map(pa.Table.from_batches, ([each] for each in batches))).sort_by(
+            [("_weight", "ascending"), ("sale", "ascending")]
+        )
+
+    def expected(region, weight):
+        columns = column(np.arange(count)), column(np.arange(count) % 3), column(region), column(weight)
+        return pa.table(columns, names=["sale", "price", "region", "_weight"])
+
+    table = pa.table((column(np.arange(count)), column(1), column(np.arange(count) % 3)), schema=SALES)
+    with view() as first:
+        first.populate(sales=table, customers=pa.table({"customer": [1], "region": [0]}))
+        for region in [1] if is_on_disk else [1, 2]:
+            changes = changed(first.apply(customers=moved(region)))
+            assert changes.select(range(3)) == pa.concat_tables([expected(region - 1, -1), expected(region, 1)]).select(
+                range(3)
+            )
+            assert changed(first.last()) == changes
+    if is_on_disk:
+        with view() as second:
+            assert changed(second.last()) == changes
+            assert second.result().sort_by("sale") == expected(1, 1).select(range(3))
+            small = second.apply(customers=pa.table({"customer": [2], "region": [0]}))
+            assert small == second.last() == []

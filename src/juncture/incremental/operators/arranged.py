@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
-from juncture.incremental.changes.identity import identity_of
+from juncture.columnar.arrays import joined_batches
+from juncture.incremental.changes.identity import RowIdentity, identity_of
 from juncture.incremental.expressions.expression import Expression, evaluate
 from juncture.incremental.operators.keys import KeyDomain
-from juncture.incremental.operators.operator import Change, Flow, ViewOperator, as_one
+from juncture.incremental.operators.operator import Change, Flow, ViewOperator, as_one, some_rows
 from juncture.incremental.operators.order import RowOrder
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place, interval_codes
-from juncture.incremental.state.run import Run
+from juncture.incremental.state.run import Run, RunConcatenator
 from juncture.incremental.state.tables import StateTable
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.hash_table import EMPTY
+from juncture.runtime.memory import release_unused
+
+_PART_ROWS = 1 << 20
+"""Rows of an epoch to arrange at a time, if no operator reads them."""
 
 
 class ArrangedOperator(ViewOperator):
@@ -39,6 +45,7 @@ class ArrangedOperator(ViewOperator):
         self.keeps = False  # whether rows are looked up and therefore stored
         self.notes_keys = False  # whether to record the keys for `may_have`
         self.emits_distinct = False  # whether each changed row is returned once
+        self.is_last = False  # whether no operator reads the delta
         self._recorded_keys: Mask = np.zeros(0, np.bool_)
         self.keys = keys
         self.domain = domain
@@ -65,7 +72,7 @@ class ArrangedOperator(ViewOperator):
         """Return changes that do not cancel each other as a delta. Equal inserted rows may stay separate."""
         if not self.emits_distinct and (weights > 0).all():
             return self.delta_of(batch, weights, self.identity.hashes(batch))
-        return self.delta_of(*self.identity.consolidated([batch], weights))
+        return self.delta_of(batch, weights, self.identity.hashes(batch)).summed(self.identity)
 
     def keys_of(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """Return the key columns of rows."""
@@ -88,6 +95,13 @@ class ArrangedOperator(ViewOperator):
             self.delta, self._places = self._located
             self._note()
             return flows[0]
+        if (
+            self.is_last
+            and not self.keys
+            and self._order is None
+            and sum(len(weights) for _, weights in flows[0]) > _PART_ROWS
+        ):
+            return self._step_in_parts(flows[0])
         batch, weights = as_one(flows[0], self.schema)
         if not self.keeps:
             self.delta = self.delta_of(batch, weights, np.zeros(len(weights), np.int64))
@@ -100,6 +114,26 @@ class ArrangedOperator(ViewOperator):
         assert not missing.any(), f"{self.label} received deletes of rows that it does not store"
         self._note()
         return [(self.delta.batch, self.delta.weights)]
+
+    def _step_in_parts(self, flow: Flow) -> Flow:
+        """Compute the delta in ranges of hashes, so that rows are copied in parts. Inserts and deletes are apart."""
+        changes = []
+        whole = [not any(batch.column(place).null_count for batch, _ in flow) for place in range(len(self.schema))]
+        count = sum(int(np.count_nonzero(weights > 0)) for _, weights in flow)
+        inserts = RunConcatenator(count, self.schema, whole, (0, 0), 0)
+        for batch, weights, hashes in _by_hash(flow, self.identity):
+            part = self.delta_of(batch, weights, hashes).summed(self.identity)
+            inserts.add(part.some(np.flatnonzero(part.weights > 0)).as_run())
+            deletes, places, missing = self.arrangement.locate(part.some(np.flatnonzero(part.weights < 0)))
+            assert not missing.any(), f"{self.label} received deletes of rows that it does not store"
+            self._places += [replace(place, rows=place.rows[:0].copy()) for place in places]
+            changes.append((deletes.batch, deletes.weights))
+        inserted = inserts.run()
+        if inserted is not None:
+            run, _ = inserted
+            self.delta = Delta(run.batch, run.weights, run.keys, run.codes, run.hashes)
+            changes.append((run.batch, run.weights))
+        return [each for each in changes if len(each[1])]
 
     def deletes(self, runs: Sequence[Run]) -> dict[int, tuple[Ints, Ints]] | None:
         """Return sorted positions and changes of weights of deletes, by run; None if blocks were fetched again."""
@@ -147,7 +181,10 @@ class ArrangedOperator(ViewOperator):
             none = np.zeros((0, len(self.delta)), np.int64)
             self.arrangement.change(self.delta, self._places, none, Journal())
             self.arrangement.compact()
+        is_large = len(self.delta) > _PART_ROWS
         self.abandon()
+        if is_large:
+            release_unused()
 
     def abandon(self) -> None:
         """Discard the delta."""
@@ -174,3 +211,26 @@ class ArrangedOperator(ViewOperator):
     def fixed_bytes(self) -> int:
         """Bytes of the recorded keys."""
         return self._recorded_keys.nbytes
+
+
+def _by_hash(flow: Flow, identity: RowIdentity) -> Iterator[tuple[pa.RecordBatch, Ints, Ints]]:
+    """Yield changes in ascending ranges of row hashes, with weights and hashes. The flow is emptied."""
+    bits = (sum(len(weights) for _, weights in flow) // _PART_ROWS).bit_length()
+    parts: list[list[tuple[pa.RecordBatch, Ints, Ints]]] = [[] for _ in range(1 << bits)]
+    while flow:
+        batch, weights = flow.pop()
+        hashes = identity.hashes(batch)
+        numbers = ((hashes >> (64 - bits)) + (1 << bits >> 1)).astype(np.uint16)
+        order = np.argsort(numbers, kind="stable")
+        for part, rows in zip(parts, np.split(order, np.cumsum(np.bincount(numbers))), strict=False):
+            part.append((some_rows(batch, rows), weights[rows], hashes[rows]))
+    for part in parts:
+        if part:
+            joined = (
+                joined_batches([each for each, *_ in part]),
+                np.concatenate([each for _, each, _ in part]),
+                np.concatenate([each for *_, each in part]),
+            )
+            part.clear()
+            release_unused()
+            yield joined

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,6 @@ from juncture.incremental.operators.arranged import ArrangedOperator
 from juncture.incremental.operators.keys import KeyDomain
 from juncture.incremental.operators.operator import Change, Flow, ViewOperator, batch_of, consolidated, some_rows
 from juncture.incremental.state.arrangement import Delta, Positions
-from juncture.incremental.state.run import Run
 from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.hash_table import EMPTY
 
@@ -293,12 +293,12 @@ def matches_of(codes: Codes, arranged: ArrangedOperator, *, is_changed: bool) ->
         by_code = np.argsort(codes, kind="stable")
         order, codes = order[by_code], codes[by_code]
     no_codes = np.zeros((0, len(codes)), np.int64)
-    if arranged.arrangement.pages is not None:
-        arranged.arrangement.pages.fetch_matches(codes, no_codes)
+    pages = arranged.arrangement.pages
+    passing = () if pages is None else pages.pass_matches(codes, no_codes)
     runs = list(arranged.arrangement.runs)
     # Rows that this epoch deletes must not match, because joins of many inputs would multiply pairs that cancel out.
     deletes = arranged.deletes(runs) if is_changed else None
-    for run in runs:
+    for run in chain(runs, passing):
         for rows, positions in run.find(codes, no_codes):
             weights = run.weights[positions]
             if deletes and id(run) in deletes:
@@ -311,7 +311,7 @@ def matches_of(codes: Codes, arranged: ArrangedOperator, *, is_changed: bool) ->
     if deletes is not None:
         delta = delta.some(np.flatnonzero(delta.weights > 0))
     if is_changed and len(delta):
-        run = _as_run(delta)
+        run = delta.as_run()
         for rows, positions in run.find(codes, no_codes):
             if len(rows):
                 yield order[rows], run.batch, positions, delta.weights[positions]
@@ -321,9 +321,3 @@ def _changes_at(places: Ints, changes: Ints, positions: Positions) -> Ints:
     """Return the changes at some positions, given the sorted places of all changes; zero elsewhere."""
     at = np.minimum(np.searchsorted(places, positions), len(places) - 1)
     return np.where(places[at] == positions, changes[at], 0)
-
-
-def _as_run(delta: Delta) -> Run:
-    """Return a delta as a run. Deleted rows are found like inserted ones."""
-    lines = np.zeros((0, len(delta)), np.int64)
-    return Run(delta.batch, delta.keys, delta.codes, np.abs(delta.weights), delta.hashes, lines, 0)

@@ -32,7 +32,10 @@ class ViewOperator:
         self.is_output_read = True
 
     def step(self, flows: Sequence[Flow]) -> Flow:
-        """Return the output changes for the changes of each input. `abandon` must be able to undo the step."""
+        """Return the output changes for the changes of each input. `abandon` must be able to undo the step.
+
+        The lists are those of the operator, which may empty them to release rows early. It is not run again then.
+        """
         raise NotImplementedError
 
     @property

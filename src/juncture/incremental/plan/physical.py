@@ -110,6 +110,9 @@ def operators_of(plans: Mapping[str, PlanNode], static: Collection[str]) -> Oper
         source_rows = arranged[0] if arranged else builder.arranged(scan, graph.inputs[source], (), f"rows of {source}")
         source_rows.keeps = True
         graph.source_rows[source] = source_rows
+    read = {id(each) for operator in graph.operators for each in operator.inputs}
+    for made in graph.arrangements.values():
+        made.is_last = id(made) not in read
     return graph
 
 

@@ -89,6 +89,11 @@ class Delta:
         codes = np.take(self.codes, rows, axis=1)
         return Delta(batch, self.weights[rows], self.keys[rows], codes, self.hashes[rows])
 
+    def as_run(self) -> Run:
+        """Return the changes as a run. Deleted rows are found like inserted ones."""
+        none = np.zeros((0, len(self)), np.int64)
+        return Run(self.batch, self.keys, self.codes, np.abs(self.weights), self.hashes, none, 0)
+
     def find(self, runs: Sequence[Run]) -> Iterator[tuple[Run, Codes, Codes]]:
         """Yield the rows of the other side that these match: run, rows of the delta, positions in the run."""
         first = self.first
@@ -265,7 +270,7 @@ class Arrangement:
         runs = self.memory
         if 2 * self._removed > sum(len(run) for run in runs):
             self._removed = 0
-            runs = [merged([run], self.matching) for run in runs if run.weights.any()]
+            runs = [run if run.weights.all() else merged([run], self.matching) for run in runs if run.weights.any()]
         while len(runs) >= _OF_ONE_SIZE:
             last = runs[-_OF_ONE_SIZE:]
             if any(len(run) > _OF_ONE_SIZE * len(last[-1]) for run in last):

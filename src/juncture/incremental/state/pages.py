@@ -27,6 +27,9 @@ Table = npt.NDArray[np.int64]
 
 _BLOCKS_AT_ONCE = 256
 
+_KEPT_ROWS = 1 << 19
+"""Rows of one lookup in a run on disk that an epoch keeps at most, if it does not change them."""
+
 
 class PageKeys(Protocol):
     """The keys of rows on disk."""
@@ -70,11 +73,28 @@ class Pages:
 
     def fetch_matches(self, keys: Codes, codes: Table) -> None:
         """Fetch all rows that rows of the other side, which all have a key, may match."""
+        self._fetch(self._matches(keys, codes))
+
+    def pass_matches(self, keys: Codes, codes: Table) -> Iterator[Run]:
+        """Fetch what `fetch_matches` does, but return many rows as runs that are not kept, beside the fetched ones."""
+        ranges, many = self._matches(keys, codes), []
+        hashes = np.unique(ranges.hashes)
+        for stored in self.stored:
+            blocks = stored.blocks_of(ranges)
+            if int(stored.index.sizes[blocks].sum()) > _KEPT_ROWS:
+                step = max(1, _KEPT_ROWS // int(stored.index.sizes.max()))
+                known = self._places.get(id(stored))
+                many += [(stored, blocks[at : at + step], hashes, known) for at in range(0, len(blocks), step)]
+            elif len(blocks):
+                self._take_in(stored, blocks, hashes)
+        return (run for each in many for run, _ in self._read(*each))
+
+    def _matches(self, keys: Codes, codes: Table) -> LookupRanges:
         hashes, count, lines = self._keys.hashes(keys), len(keys), self._matching
         ends = np.full(count, MIN_CODE), np.full(count, MAX_CODE)
         low = ~codes[0] if lines else ends[0]
         second = np.ascontiguousarray(codes[1]) if lines > 1 else None
-        self._fetch(LookupRanges(hashes, low, ends[1], *ends, ~codes[1:lines], second))
+        return LookupRanges(hashes, low, ends[1], *ends, ~codes[1:lines], second)
 
     def fetch_equal(self, keys: Codes, codes: Table, row_hashes: Ints) -> None:
         """Fetch all rows that may be equal to given ones."""
@@ -133,12 +153,23 @@ class Pages:
         """Fetch rows with some key hashes, ascending, from some blocks; return those that were not fetched yet."""
         self.is_used = True
         known = self._places.get(id(stored))
+        for run, taken in self._read(stored, blocks, hashes, known):
+            self._places[id(stored)] = (
+                taken if known is None else np.sort(np.concatenate([known, taken]), kind="stable")
+            )
+            run.is_fetched = True
+            self.fetched.append(run)
+            return run
+        return None
+
+    def _read(self, stored: StoredRun, blocks: Ints, hashes: Words, known: Ints | None) -> Iterator[tuple[Run, Ints]]:
+        """Yield the living rows with some key hashes as one run, and their places, if any are not known."""
         parts, found = [], []
         for first in range(0, len(blocks), _BLOCKS_AT_ONCE):
             rows, places = stored.read(blocks[first : first + _BLOCKS_AT_ONCE])
             chosen = np.empty(len(rows), np.uint8)
             mark_rows(rows.hashes, hashes, chosen)
-            wanted = chosen.view(np.bool_)
+            wanted = chosen.view(np.bool_) & (rows.weights > 0)
             if known is not None:
                 at = np.searchsorted(known, places)
                 there = at < len(known)
@@ -146,16 +177,12 @@ class Pages:
                 wanted &= ~there
             here = np.flatnonzero(wanted)
             if len(here):
-                parts.append(rows.some(here))
+                parts.append(rows if len(here) == len(rows) else rows.some(here))
                 found.append(places[here])
-        if not parts:
-            return None
-        some, taken = BlockRows.joined(parts), np.concatenate(found)
-        self._places[id(stored)] = taken if known is None else np.sort(np.concatenate([known, taken]))
-        run = run_of(some, self._keys_of(some.batch), self._matching, stored, taken)
-        run.is_fetched = True
-        self.fetched.append(run)
-        return run
+        if parts:
+            some, taken = BlockRows.joined(parts), np.concatenate(found)
+            parts.clear()
+            yield run_of(some, self._keys_of(some.batch), self._matching, stored, taken), taken
 
 
 def run_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +68,17 @@ class RunWriter:
             self._writer[run_key(self._number, STATE, block)] = state
         self._writer.finish()
         return index, has_state
+
+
+def write_parts(path: Path, number: int, policy: MemoryPolicy, parts: Iterable[bytes]) -> int:
+    """Write a run of other contents than rows, and return the number of its parts."""
+    writer = rocksdict.SstFileWriter(options=options(policy))
+    writer.open(str(path))
+    count = 0
+    for count, part in enumerate(parts, start=1):
+        writer[run_key(number, BLOCK, count - 1)] = part
+    writer.finish()
+    return count
 
 
 def run_key(number: int, kind: bytes = b"", block: int | None = None) -> bytes:

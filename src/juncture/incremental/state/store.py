@@ -6,9 +6,10 @@ key                        value
 ``identity``               what is maintained: version, kind, definition
 ``manifest``               position, committed runs of each table, and the first epoch whose changes are not in them
 ``e`` epoch table part     changes of a table in an epoch
-``last`` answer            changes of an answer in the last epoch
+``last`` answer            changes of an answer in the last epoch, unless they are many
 ``r`` run ``b`` block      a block of rows
 ``r`` run ``s`` block      its mutable state: weights and counts; none if each weight is 1 and each count 0
+``r`` run ``b`` part       of many changes of an answer in the last epoch, which are a run of their own: some of them
 ``r`` run ``i``            the index of a run
 ``r`` run ``h``            which of its blocks have a state
 =========================  ===========================================================================================
@@ -43,7 +44,17 @@ from juncture.errors import StateError
 from juncture.incremental.state.blocks import BlockRows, Index
 from juncture.incremental.state.policy import MemoryPolicy
 from juncture.incremental.state.records import EPOCH_FILE, Changed, EpochFile, Position, packed, stream, unpacked
-from juncture.incremental.state.run_writer import BLOCK, HAS_STATE, INDEX, RUN, STATE, RunWriter, options, run_key
+from juncture.incremental.state.run_writer import (
+    BLOCK,
+    HAS_STATE,
+    INDEX,
+    RUN,
+    STATE,
+    RunWriter,
+    options,
+    run_key,
+    write_parts,
+)
 from juncture.incremental.state.stored_run import StoredRun
 from juncture.kernels.array_types import Ints, Mask
 
@@ -53,6 +64,9 @@ _VERSION = 6
 _IDENTITY, _MANIFEST, _LAST, _EPOCH = b"identity", b"manifest", b"last ", b"e"
 _EARLIER_IDENTITIES = b"join", b"view"
 """Keys of the identity in versions up to 3."""
+
+_LARGE_BYTES = 1 << 24
+"""Changes of an answer with more bytes are written to a file of their own, in place of the write-ahead log."""
 
 _NEW_RUN = "run-"
 _OF_NEW = ("LOCK", "LOG", "IDENTITY", "MANIFEST-", "OPTIONS-", "rocksdict-", "0", EPOCH_FILE)
@@ -262,6 +276,10 @@ class Store:
     def last(self, answer: str) -> list[pa.RecordBatch] | None:
         """Return the changes of an answer in the last epoch; None if it was populated and they were not stored."""
         with self._damage():
+            if answer in self._last_runs:
+                number, parts = self._last_runs[answer]
+                streams = (pa.ipc.open_stream(self._content(run_key(number, BLOCK, part))) for part in range(parts))
+                return [batch for each in streams for batch in each]
             content = self._database.get(_LAST + answer.encode())
             return None if content is None else list(pa.ipc.open_stream(content)) if content else []
 
@@ -295,18 +313,24 @@ class Store:
         number = self._next
         self._next += 1
         with self._writing():
-            return RunWriter(self.folder / f"{_NEW_RUN}{number}.sst", number, self.policy, is_sorted=is_sorted)
+            return RunWriter(self._new_path(number), number, self.policy, is_sorted=is_sorted)
+
+    def _new_path(self, number: int) -> Path:
+        return self.folder / f"{_NEW_RUN}{number}.sst"
 
     def take_in(self, writer: RunWriter) -> tuple[Index, Mask] | None:
         """Ingest a run; return its index, and which of its blocks have a state; None without rows."""
         with self._writing():
             written = writer.finish()
             if written is not None:
-                moved = rocksdict.IngestExternalFileOptions()
-                moved.set_move_files(True)
-                self._database.ingest_external_file([str(writer.path)], moved)
-                self._runs.add(written[0].number)
+                self._ingest(writer.path, written[0].number)
             return written
+
+    def _ingest(self, path: Path, number: int) -> None:
+        moved = rocksdict.IngestExternalFileOptions()
+        moved.set_move_files(True)
+        self._database.ingest_external_file([str(path)], moved)
+        self._runs.add(number)
 
     def write(self, pieces: Iterable[BlockRows], *, is_sorted: bool) -> tuple[Index, Mask] | None:
         """Write rows as a run, and ingest it."""
@@ -315,6 +339,30 @@ class Store:
             with self._writing():
                 writer.add(rows)
         return self.take_in(writer)
+
+    def _put_answers(self, batch: Any, answers: Mapping[str, list[pa.RecordBatch]]) -> Mapping[str, tuple[int, int]]:
+        """Let a write batch write the changes of answers; return the runs with many, and the number of their parts."""
+        runs = {}
+        for name, changes in answers.items():
+            key = _LAST + name.encode()
+            if sum(each.nbytes for each in changes) <= _LARGE_BYTES:
+                batch.put(key, stream(changes))
+                continue
+            rows = self.policy.batch_rows
+            parts = (each.slice(at, rows) for each in changes for at in range(0, each.num_rows, rows))
+            number, self._next = self._next, self._next + 1
+            path = self._new_path(number)
+            with self._writing():
+                runs[name] = number, write_parts(path, number, self.policy, map(_stream_of, parts))
+                self._ingest(path, number)
+            batch.delete(key)
+        return runs
+
+    @property
+    def _last_runs(self) -> Mapping[str, tuple[int, int]]:
+        """The runs with many changes of answers in the last epoch, and the number of their parts."""
+        runs: Mapping[str, tuple[int, int]] = self._manifest.get("last", {})
+        return runs
 
     # Committing
 
@@ -329,8 +377,11 @@ class Store:
             for part, (rows, weights) in enumerate(parts):
                 batch.put(self._epoch_key(position.epoch, table, part), packed(rows, weights))
                 log[table] = log.get(table, 0) + len(weights)
-        _put_answers(batch, answers)
-        self._commit(batch, self._manifest | _position_fields(position) | {"log": log})
+        before = {number for number, _ in self._last_runs.values()}
+        last = self._put_answers(batch, answers)
+        _remove(batch, before)
+        self._commit(batch, self._manifest | _position_fields(position) | {"log": log, "last": last})
+        self._runs -= before
 
     def checkpoint(
         self,
@@ -344,7 +395,8 @@ class Store:
 
         ``notes`` are JSON data by table, and ``rewritten_rows`` is the number of rows that a checkpoint writes again.
         """
-        self._checkpoint(rocksdict.WriteBatch(raw_mode=True), position, runs, notes or {}, rewritten_rows)
+        batch = rocksdict.WriteBatch(raw_mode=True)
+        self._checkpoint(batch, position, runs, notes or {}, rewritten_rows, self._last_runs)
 
     def replace(
         self,
@@ -361,8 +413,8 @@ class Store:
         batch = rocksdict.WriteBatch(raw_mode=True)
         batch.put(_IDENTITY, json.dumps({"version": _VERSION, "kind": self._kind, **identity}).encode())
         batch.delete_range(_LAST, _LAST + b"\xff")
-        _put_answers(batch, answers or {})
-        self._checkpoint(batch, position, runs, notes, rewritten_rows)
+        last = self._put_answers(batch, answers or {})
+        self._checkpoint(batch, position, runs, notes, rewritten_rows, last)
         self._schemas = schemas
         self._tables = {table: number for number, table in enumerate(sorted(schemas))}
 
@@ -373,12 +425,13 @@ class Store:
         runs: Mapping[Table, Sequence[StoredRun]],
         notes: Mapping[str, Any],
         rewritten_rows: int,
+        last: Mapping[str, tuple[int, int]],
     ) -> None:
         for run in (run for each in runs.values() for run in each):
             _put_states(batch, run)
         numbers = {table: [(run.index.number, run.living_rows) for run in each] for table, each in runs.items()}
         since = {"since": position.epoch + 1, "log": {}}
-        fields = {"runs": numbers, "rows": rewritten_rows, "notes": notes} | since
+        fields = {"runs": numbers, "rows": rewritten_rows, "notes": notes, "last": last} | since
         manifest = {**_position_fields(position), **fields}
         removed = self._runs - _numbers(manifest)
         _remove(batch, removed)
@@ -478,25 +531,24 @@ class Store:
         )
 
 
+def _stream_of(batch: pa.RecordBatch) -> bytes:
+    return stream([batch])
+
+
 def _position_fields(position: Position) -> dict[str, Any]:
     return {"epoch": position.epoch, "offset": position.offset, "missing": dict(position.missing)}
 
 
 def _numbers(manifest: Mapping[str, Any]) -> set[int]:
     """Return the numbers of the committed runs."""
-    return {number for runs in manifest["runs"].values() for number, _ in runs}
+    last = manifest.get("last", {}).values()
+    return {number for runs in (*manifest["runs"].values(), last) for number, _ in runs}
 
 
 def _remove(batch: Any, numbers: set[int]) -> None:
     """Let a write batch remove runs."""
     for number in numbers:
         batch.delete_range(run_key(number), run_key(number + 1))
-
-
-def _put_answers(batch: Any, answers: Mapping[str, list[pa.RecordBatch]]) -> None:
-    """Let a write batch write the changes of answers."""
-    for name, changes in answers.items():
-        batch.put(_LAST + name.encode(), stream(changes))
 
 
 def _put_states(batch: Any, run: StoredRun) -> None:
