@@ -17,10 +17,10 @@ from juncture.columnar.types import plain_type
 from juncture.errors import PlanError, SchemaError, SpecError, did_you_mean
 from juncture.incremental.changes.change_batch import ChangeFormat, read_changes, write_changes, written_schema
 from juncture.incremental.changes.source import Source
+from juncture.incremental.explain import ExplainFormat, explained, replacement_explained, watched
 from juncture.incremental.operators.operator import Change, Flow, batch_of, some_rows, table_of
 from juncture.incremental.operators.top import sorted_rows
 from juncture.incremental.pieces import deletes_last
-from juncture.incremental.plan.explain import explained, replacement_explained, watched
 from juncture.incremental.plan.nodes import answer_types
 from juncture.incremental.plan.physical import OperatorGraph, operators_of
 from juncture.incremental.plan.prune import pruned
@@ -348,16 +348,22 @@ class View(MaintainedQuery):
         rows = table_of(self._runtime.rows(name), self._graph.source_rows[name].schema)
         return rows.rename_columns([column for column, _ in scan.columns])
 
-    def explain(self, sql: str | None = None) -> str:
-        """Return the operators as text: for each, its inputs, stored rows, memory and time.
+    def explain(self, sql: str | None = None, *, format: ExplainFormat = "text") -> str:  # noqa: A002 - as for plans
+        """Return the operators: for each, its inputs, stored rows, memory and time.
+
+        The last lines are the rows that all operators, and the result, are expected to emit for one changed row of a
+        source: joins by the average number of rows per key, windows at most by whole partitions, filters as before.
 
         Parameters
         ----------
         sql : str, optional
-            A query for `replace`. Returns its operators, and whether their rows are kept, copied or computed.
+            A query for `replace`. Returns its operators as text, and whether their rows are kept, copied or computed.
+        format : {"text", "json", "html"}, optional
+            Text, JSON for programs, or a page of HTML.
         """
         if sql is None:
-            return explained(self._graph)
+            changing = [name.lower() for name, source in self._plan.setup.sources.items() if not source.static]
+            return explained(self._graph, changing, format)
         graph = _ViewPlan(replace(self._plan.setup, sql=sql)).query.graph()
         return replacement_explained(Replacement(self._graph, graph))
 

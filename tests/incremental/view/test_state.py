@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from functools import partial
@@ -10,12 +11,13 @@ import pyarrow as pa
 import pytest
 
 import juncture as jn
-from juncture.errors import DataError, PlanError, StateError
+from juncture.errors import DataError, PlanError, SpecError, StateError
 from juncture.incremental.changes.source import Source
 from juncture.incremental.state import store
 from juncture.incremental.state.policy import MemoryPolicy
 from juncture.incremental.view import View, ViewSetup, store_in
-from support.state import view_in, write_version
+from support.state import ON_DISK, view_in, write_version
+from support.viewing import forgetful
 
 SALES = pa.schema({"book": pa.string(), "price": pa.decimal128(7, 2)})
 SQL = "SELECT book, sum(price) AS total FROM sales GROUP BY book"
@@ -192,6 +194,24 @@ def test_what_is_shared(capsys):
         with view.watch():
             view.apply(sales=sold(("Emma", 2)))
     assert "epoch 2" in capsys.readouterr().out
+
+
+def test_the_expected_work_of_a_change(tmp_path):
+    sql = "SELECT book, y.price, count(*) AS n FROM sales x JOIN sales y USING (book) GROUP BY book, y.price"
+    on_disk = forgetful(view_in(tmp_path / "state", sql, sources={"sales": SALES}, policy=ON_DISK))
+    for each in (opened(None, sql), on_disk):
+        with each as view:
+            view.apply(sales=sold(*((book, price) for book in ("Emma", "Persuasion") for price in range(30))))
+            facts = json.loads(view.explain(format="json"))
+            join = next(each for each in facts["operators"] if each["operator"].startswith("join"))
+            assert [facts["operators"][each]["operator"] for each in join["inputs"]] == ["arranged by book"] * 2
+            assert join["emitted_rows"] == 2 * 30 * 30
+            # A row joins the 30 of its book on either side, and changes 30 groups of each.
+            assert facts["expected"]["sales"]["answer_rows"] == pytest.approx(120, rel=0.05)
+            assert "one changed row of sales: about" in view.explain()
+            assert "<td>1,800</td>" in view.explain(format="html")
+            with pytest.raises(SpecError, match="format='yaml'"):
+                view.explain(format="yaml")
 
 
 def test_groups_that_are_shared():

@@ -208,6 +208,16 @@ class ArrangedOperator(ViewOperator):
         return self.arrangement.rows
 
     @property
+    def rows_per_key(self) -> float:
+        """About how many rows a key has on average; 1 without rows."""
+        memory, pages = self.arrangement.memory, self.arrangement.pages
+        rows: float = sum(run.living_rows for run in memory)
+        keys: float = len(np.unique(np.concatenate([run.groups for run in memory]))) if memory else 0
+        for run in [] if pages is None else pages.stored:
+            rows, keys = rows + run.living_rows, keys + run.about_keys()
+        return max(1.0, rows / max(1.0, keys))
+
+    @property
     def fixed_bytes(self) -> int:
         """Bytes of the recorded keys."""
         return self._recorded_keys.nbytes

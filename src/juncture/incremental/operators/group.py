@@ -164,6 +164,10 @@ class GroupOperator(ViewOperator):
             self._add(accumulator, argument, batch, rows, weights)
         return self._changed(step)
 
+    def expected_rows(self, rows: Sequence[float]) -> float:
+        """Return the number of old and new rows of as many groups as there are changes."""
+        return 2 * min(sum(rows), max(self.rows, 1))
+
     def _begin(self, groups: Codes, firsts: Ints, keys: list[pa.Array]) -> _Step:
         """Find the state of the affected groups, and begin an epoch in all accumulators."""
         state = np.zeros((self._layout.lines, len(groups)), np.int64)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
+from math import prod
 
 import numpy as np
 import pyarrow as pa
@@ -111,6 +112,11 @@ class JoinOperator(ViewOperator):
             for each in path.lookups:
                 reads[each.part].add(each.arranged)
         return reads
+
+    def expected_rows(self, rows: Sequence[float]) -> float:
+        """Return the number of rows with all their matches, if keys have as many as they have on average."""
+        paths = [(rows[path.part], [each.arranged.rows_per_key for each in path.lookups]) for path, *_ in self._paths]
+        return sum(start * prod(matches) for start, matches in paths if start)
 
     def _keys_of(self, part: int, arranged: ArrangedOperator) -> KnownKeys:
         return arranged.domain, tuple(shifted(key, self._first[part]) for key in arranged.keys)

@@ -43,6 +43,11 @@ class ViewOperator:
         """Whether a step without input changes can be skipped."""
         return bool(self.inputs)
 
+    def expected_rows(self, rows: Sequence[float]) -> float:
+        """Return about how many rows a step emits for some rows of each input: the share of earlier epochs."""
+        before = sum(each.emitted_rows for each in self.inputs)
+        return sum(rows) * (self.emitted_rows / before if before else 1.0)
+
     def commit(self) -> None:
         """Commit the last step."""
 

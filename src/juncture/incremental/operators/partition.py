@@ -139,6 +139,13 @@ class PartitionOperator(ViewOperator):
         )
         return [(batch, weights)] if len(weights) else []
 
+    def expected_rows(self, rows: Sequence[float]) -> float:
+        """Return the number of old and new results of whole partitions, or of the rows within a frame."""
+        most, order = self.results.rows_per_key, self._order
+        if order is not None and not self._is_running and not (order.preceding | order.following).is_unlimited:
+            most = min(most, 1.0 + order.preceding.rows + order.following.rows)
+        return 2 * most * sum(rows)
+
     # The affected parts
 
     def _segments(self, delta: Delta) -> _Segments:

@@ -380,7 +380,8 @@ class Store:
         before = {number for number, _ in self._last_runs.values()}
         last = self._put_answers(batch, answers)
         _remove(batch, before)
-        self._commit(batch, self._manifest | _position_fields(position) | {"log": log, "last": last})
+        manifest = {name: each for name, each in self._manifest.items() if name != "last"}
+        self._commit(batch, manifest | _position_fields(position) | {"log": log} | ({"last": last} if last else {}))
         self._runs -= before
 
     def checkpoint(
@@ -431,8 +432,8 @@ class Store:
             _put_states(batch, run)
         numbers = {table: [(run.index.number, run.living_rows) for run in each] for table, each in runs.items()}
         since = {"since": position.epoch + 1, "log": {}}
-        fields = {"runs": numbers, "rows": rewritten_rows, "notes": notes, "last": last} | since
-        manifest = {**_position_fields(position), **fields}
+        fields = {"runs": numbers, "rows": rewritten_rows, "notes": notes} | since
+        manifest = {**_position_fields(position), **fields, **({"last": last} if last else {})}
         removed = self._runs - _numbers(manifest)
         _remove(batch, removed)
         batch.delete_range(_EPOCH, _EPOCH + (position.epoch + 1).to_bytes(8, "big"))

@@ -25,6 +25,9 @@ Table = npt.NDArray[np.int64]
 _ROWS_AT_ONCE = 1 << 14
 """Approximate number of rows that are read at once when all are read."""
 
+_BLOCKS_OF_SAMPLE = 16
+"""Blocks that are read to estimate the number of keys."""
+
 _BYTES_A_STATE = 120
 """Memory of a changed state besides its bytes."""
 
@@ -181,6 +184,13 @@ class StoredRun:
         within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         places = np.repeat(self._starts[blocks], sizes) + within
         return BlockRows(joined_pieces([batch for _, batch in found]), numbers, states), places
+
+    def about_keys(self) -> float:
+        """Return about how many keys the rows have, from how often the key changes within some blocks."""
+        blocks = np.unique(np.linspace(0, len(self.index) - 1, _BLOCKS_OF_SAMPLE).astype(np.int64))
+        hashes = self.read(blocks)[0].hashes
+        changes = np.delete(hashes[1:] != hashes[:-1], np.cumsum(self.index.sizes[blocks])[:-1] - 1)
+        return 1.0 + float(changes.mean() if len(changes) else 1.0) * (len(self) - 1)
 
     def pieces(self, first: int = 0, end: int | None = None) -> Iterator[tuple[BlockRows, Ints]]:
         """Yield all rows, or those of some blocks, in batches, with their positions."""
