@@ -54,6 +54,9 @@ QUERIES = {
         SELECT x, count(*) OVER (PARTITION BY k ORDER BY x RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS n FROM a""",
     "groups": """
         SELECT x, count(*) OVER (ORDER BY x GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE TIES) AS n FROM a""",
+    "groups of partitions": """
+        SELECT k, x, sum(x) OVER (PARTITION BY k ORDER BY x DESC GROUPS BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS s,
+            max(x) OVER (PARTITION BY t ORDER BY k GROUPS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING) AS m FROM a""",
     "filtered": "SELECT x, count(DISTINCT x) FILTER (WHERE x > 1) OVER (PARTITION BY t ORDER BY k) AS n FROM a",
     "two partitions": """
         SELECT x, sum(x) OVER (PARTITION BY k) AS s, max(x) OVER (PARTITION BY t) AS m FROM a WHERE x > 0""",
@@ -63,6 +66,10 @@ QUERIES = {
                count(*) OVER (PARTITION BY t, x > 2, DATE '2024-01-01' + k) AS t FROM a""",
     "qualify": f"SELECT k, x FROM a QUALIFY row_number() OVER (PARTITION BY k ORDER BY {ALL}) <= 2",
     "qualify by ranks": "SELECT k, x FROM a QUALIFY 2 >= rank() OVER (PARTITION BY t ORDER BY x DESC)",
+    "qualify by dense ranks": """
+        SELECT k, x, dense_rank() OVER w AS r, lead(x) OVER w AS l FROM a
+        WINDOW w AS (PARTITION BY k ORDER BY x DESC, t) QUALIFY r <= 2""",
+    "dense ranks of texts": "SELECT t, x FROM a QUALIFY dense_rank() OVER (ORDER BY 'a long prefix' || t, x) < 3",
     "constants before ranks": """
         SELECT * FROM (SELECT k, x, t, rank() OVER (PARTITION BY k ORDER BY x) AS r FROM a)
         WHERE (1 < r AND r < 5) OR (3 <= r AND x > 1) OR 2 = r""",
@@ -137,6 +144,8 @@ def test_a_query(name, is_kept, tmp_path):
 
 BOUNDED = {
     "first rows": ("SELECT k, x FROM a QUALIFY row_number() OVER (PARTITION BY k ORDER BY x) <= 3", 10),
+    "first values": ("SELECT k, x FROM a QUALIFY dense_rank() OVER (PARTITION BY k ORDER BY x DESC) <= 3", 10),
+    "groups": ("SELECT sum(x) OVER (ORDER BY x GROUPS BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS s FROM a", 30),
     "distinct on": ("SELECT * FROM (SELECT DISTINCT ON (k) k, x, t FROM a ORDER BY k, x DESC)", 10),
     "neighbours": ("SELECT lag(x, 2) OVER (PARTITION BY k ORDER BY x) AS b, lead(x) OVER (ORDER BY x) AS n FROM a", 40),
     "rows": ("SELECT sum(x) OVER (PARTITION BY k ORDER BY x ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS s FROM a", 30),

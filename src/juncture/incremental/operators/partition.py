@@ -26,22 +26,27 @@ from juncture.incremental.state.arrangement import Delta
 from juncture.kernels.array_types import Codes, Ints
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE, moved
 
+_MOST_CODES = 256
+"""Distinct codes that are searched one after the other. Beyond, the whole partition is read."""
+
 _SWAPPED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
 """The comparison that is equal to another one with its operands exchanged."""
 
 
 @dataclass(frozen=True)
 class Extent:
-    """A distance in the order of a partition: a number of rows, or of steps in order codes, whichever is farther."""
+    """A distance in the order of a partition: of rows, steps in order codes, or distinct codes, the farthest one."""
 
     rows: int = 0
     steps: int = 0
     is_unlimited: bool = False
+    peers: int = 0  # number of distinct codes
 
     def __or__(self, other: Extent) -> Extent:
         """Return the farther one."""
         unlimited = self.is_unlimited or other.is_unlimited
-        return Extent(max(self.rows, other.rows), max(self.steps, other.steps), unlimited)
+        peers = max(self.peers, other.peers)
+        return Extent(max(self.rows, other.rows), max(self.steps, other.steps), unlimited, peers)
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,7 @@ class PartitionOrder:
     following: Extent  # how far after it
     running: tuple[str, ...]  # how each result continues: ``add``, ``least``, ``greatest``, or "" if it is not running
     ranks: frozenset[int] = frozenset()  # the positions of row numbers and ranks among the results
+    dense: frozenset[int] = frozenset()  # those of dense ranks, which count distinct values
     limit: tuple[int, int] | None = None  # the position of a rank among the results, and the greatest one to return
 
     def limited(self, conditions: Sequence[Expression], first: int) -> PartitionOrder:
@@ -70,7 +76,7 @@ class PartitionOrder:
             one, other, function = other, one, _SWAPPED.get(function, function)
         if not isinstance(one, InputColumn) or not isinstance(other, Constant) or not isinstance(other.value, int):
             return None
-        if one.index - first not in self.ranks or function not in ("equal", "less", "less_equal"):
+        if one.index - first not in self.ranks | self.dense or function not in ("equal", "less", "less_equal"):
             return None
         return one.index - first, other.value - (function == "less")
 
@@ -143,7 +149,8 @@ class PartitionOperator(ViewOperator):
         """Return the number of old and new results of whole partitions, or of the rows within a frame."""
         most, order = self.results.rows_per_key, self._order
         if order is not None and not self._is_running and not (order.preceding | order.following).is_unlimited:
-            most = min(most, 1.0 + order.preceding.rows + order.following.rows)
+            reach = order.preceding | order.following
+            most = min(most, 1.0 + 2 * max(reach.rows, reach.peers))
         return 2 * most * sum(rows)
 
     # The affected parts
@@ -190,9 +197,14 @@ class PartitionOperator(ViewOperator):
         # Deleted rows are among those that are counted.
         more = int(deletes.max(initial=0))
         least, high = np.full(len(keys), MIN_CODE), np.full(len(keys), MAX_CODE)
-        self._rows.arrangement.neighbours(keys, least, self._order.limit[1] + more, high, forward=True)
+        place, limit = self._order.limit
+        if place in self._order.dense:
+            high = self._nth_codes(keys, least, max(limit, 1) + more, forward=True)
+        else:
+            self._rows.arrangement.neighbours(keys, least, limit + more, high, forward=True)
         following = self._order.following
-        last = self._reached(keys, high, Extent(following.rows + more * (following.rows > 0), following.steps))
+        rows, peers = (each + more * (each > 0) for each in (following.rows, following.peers))
+        last = self._reached(keys, high, replace(following, rows=rows, peers=peers))
         low = self._reached(keys, codes[at], following, forward=False)
         here = low <= high
         kept = np.flatnonzero(here)
@@ -210,10 +222,24 @@ class PartitionOperator(ViewOperator):
             reached = np.full(len(codes), end)
             start = moved(codes, 1 if forward else -1)
             self._rows.arrangement.neighbours(keys, start, extent.rows, reached, forward=forward)
+        if extent.peers:
+            start = moved(codes, 1 if forward else -1)
+            far = self._nth_codes(keys, start, extent.peers, forward=forward)
+            reached = np.maximum(reached, far) if forward else np.minimum(reached, far)
         if extent.steps:
             far = moved(codes, extent.steps if forward else -extent.steps)
             reached = np.maximum(reached, far) if forward else np.minimum(reached, far)
         return reached
+
+    def _nth_codes(self, keys: Codes, start: Ints, nth: int, *, forward: bool) -> Ints:
+        """Return the nth distinct code of each key from some codes on, or the end of the partition."""
+        end = np.full(len(keys), MAX_CODE if forward else MIN_CODE)
+        found = end
+        for _ in range(nth if nth <= _MOST_CODES else 0):
+            found = end.copy()
+            self._rows.arrangement.neighbours(keys, start, 1, found, forward=forward)
+            start = moved(found, 1 if forward else -1)
+        return found
 
     def _gathered(self, segments: _Segments, delta: Delta) -> Delta:
         """Return the rows of parts after the epoch by part, code and hash, with the part as the key."""

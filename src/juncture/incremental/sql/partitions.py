@@ -171,6 +171,8 @@ def _extent(part: Json, side: str, of: pa.DataType) -> Extent:
     offset = _constant(_offset(part[f"{side}_expr"], unit))
     if unit == "ROWS" and isinstance(offset.value, int):
         return Extent(rows=offset.value)
+    if unit == "GROUPS" and isinstance(offset.value, int):
+        return Extent(peers=offset.value)
     scale = offset.info["type_info"]["scale"] if offset.info["id"] == "DECIMAL" else 0
     steps = most_steps(offset.value, scale, of) if unit == "RANGE" else None
     return _UNLIMITED if steps is None else Extent(steps=steps)
@@ -223,8 +225,11 @@ def _order_of(
         preceding, following = preceding | before, following | after
     if preceding.is_unlimited and following.is_unlimited:
         return None
-    ranks = frozenset(place for place, each in enumerate(parts) if _name(each) in ("row_number", "rank"))
-    return PartitionOrder(by, preceding, following, tuple(each for *_, each in depend), ranks)
+    ranks, dense = (
+        frozenset(place for place, each in enumerate(parts) if _name(each) in names)
+        for names in (("row_number", "rank"), ("dense_rank", "rank_dense"))
+    )
+    return PartitionOrder(by, preceding, following, tuple(each for *_, each in depend), ranks, dense)
 
 
 def windows(node: PlanNode, parts: Sequence[Json], compiler: Compiler) -> PlanNode:
