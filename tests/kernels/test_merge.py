@@ -21,10 +21,6 @@ def arrays(rows):
     return np.array([key for _, key in rows], np.int32), np.array([value for value, _ in rows], np.int64)
 
 
-def latest(keys=KEYS):
-    return np.full(keys, asof.NOWHERE, np.int32)
-
-
 @given(values=st.lists(VALUES, max_size=12), first=st.integers(0, 12), end=st.integers(0, 12))
 @example(values=list(range(9_000)), first=0, end=9_000)
 @example(values=[*range(9_000), 3], first=0, end=9_001)
@@ -45,9 +41,8 @@ def test_the_nearest_position_of_a_key(left, right, forward, strict, cut, single
     (keys, on), (right_keys, right_on) = arrays(left), arrays(right)
     positions, cut = np.full(len(on), 99, np.int64), min(cut, len(on))
     for first, end in ((0, cut), (cut, len(on))):
-        merge.nearest_positions(
-            keys, on, first, end, right_keys, right_on, forward, strict, latest(2 if single else KEYS + 1), positions
-        )
+        key_count = 1 if single else KEYS
+        merge.nearest_positions(keys, on, first, end, right_keys, right_on, forward, strict, key_count, positions)
     for (value, key), position in zip(left, positions.tolist(), strict=True):
         same = [i for i, (_, other) in enumerate(right) if other == key != EMPTY]
         behind = [i for i in same if right[i][0] < value or (not strict and right[i][0] == value)]
@@ -86,7 +81,7 @@ def test_the_nearest_position_without_keys(left, right, forward, strict, lists_t
 def test_links(rows):
     keys, _ = arrays(rows)
     before, after = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
-    merge.link(keys, latest(), before, after)
+    merge.link(keys, KEYS, before, after)
     for position, (_, key) in enumerate(rows):
         same = [i for i, (_, other) in enumerate(rows) if other == key != EMPTY]
         assert before[position] == max([i for i in same if i < position], default=asof.NOWHERE)
@@ -107,15 +102,13 @@ def test_matches_are_the_nearest(left, right, direction, limit, wanted, counts_t
     (keys, on), (right_keys, right_on) = arrays(left), arrays(right)
     rows = np.random.default_rng(0).permutation(len(on)).astype(np.int32)
     before, after = np.empty(len(right), np.int32), np.empty(len(right), np.int32)
-    merge.link(right_keys, latest(), before, after)
+    merge.link(right_keys, KEYS, before, after)
     sides = []
     for forward in (False, True):
         positions = np.full(len(on) * (direction in ("nearest", ("backward", "forward")[forward])), -1, np.int64)
         if len(positions):
             strict = forward and direction == "nearest"
-            merge.nearest_positions(
-                keys, on, 0, len(on), right_keys, right_on, forward, strict, latest(KEYS + 1), positions
-            )
+            merge.nearest_positions(keys, on, 0, len(on), right_keys, right_on, forward, strict, KEYS, positions)
         sides.append(positions)
     pointers, counts = np.full((len(on), wanted), asof.NOWHERE, np.int64), np.zeros(asof.COUNTERS, np.int64)
     counts[asof.FIRST_TIED] = -1

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from juncture.kernels import asof, ties
+from juncture.kernels import ties
 from juncture.kernels.hash_table import EMPTY
 
 KEYS = 3
@@ -18,7 +18,7 @@ ROWS = st.lists(st.tuples(VALUES, st.sampled_from([EMPTY, *range(KEYS)])), max_s
 def test_ties_of_each_key(rows):
     keys, on = np.array([key for _, key in rows], np.int32), np.array([value for value, _ in rows], np.int64)
     positions, heads = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
-    count = ties.list_ties(keys, on, np.full(KEYS, asof.NOWHERE, np.int32), positions, heads)
+    count = ties.list_ties(keys, on, KEYS, positions, heads)
     runs = {row: [i for i, other in enumerate(rows) if other == row] for row in rows if row[1] != EMPTY}
     expected = {run[0]: run for run in runs.values() if len(run) > 1}
     listed: dict[int, list[int]] = {}
@@ -65,12 +65,12 @@ def test_matches_are_decided_among_ties(rows, matches, forward, least):
 def test_one_row_wins_at_all_positions_that_tie(rows, least):
     rows = sorted(rows, key=lambda row: row[0])
     on, keys = np.array([row[0] for row in rows], np.int64), np.array([row[1] for row in rows], np.int32)
-    positions, heads, best = (np.empty(len(rows), np.int32) for _ in range(3))
-    count = ties.list_ties(keys, on, np.full(KEYS, asof.NOWHERE, np.int32), positions, heads)
+    positions, heads = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
+    count = ties.list_ties(keys, on, KEYS, positions, heads)
     numbers = np.random.default_rng(0).permutation(len(rows)).astype(np.int32)
     deciding = np.array([[rows[position][2] for position in positions[:count]]], np.int64)
     winners = numbers.copy()
-    ties.decide_ties(positions[:count], heads[:count], deciding, least, numbers, best, winners)
+    ties.decide_ties(positions[:count], heads[:count], deciding, least, numbers, winners)
     for position, (*tied, _) in enumerate(rows):
         equal = [(row[2], i) for i, row in enumerate(rows) if [*row[:2]] == tied and tied[1] != EMPTY]
         expected = (min if least else max)(equal)[-1] if equal else position

@@ -7,6 +7,7 @@ longer values; maps as the list of their entries by key.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,8 @@ CODES_MOST = 4
 """Most columns whose codes are stored with each candidate."""
 
 _LEAST = -(2**63)
+_OTHER_TEXT = (pat.is_fixed_size_binary, pat.is_string_view, pat.is_binary_view)
+_TYPES = 256  # types that are remembered, since every search for ties reads some of them
 
 
 class UndecidedError(Exception):
@@ -42,16 +45,15 @@ def order_keys(columns: Sequence[pa.ChunkedArray]) -> list[Ints]:
 
 def _keys_of(column: pa.ChunkedArray) -> list[Ints]:
     """Return the numbers of a column; nulls have the least."""
-    if column.num_chunks == 0 or pat.is_null(plain_type(column.type)):
-        return []
     chunks = [plain(chunk) for chunk in column.chunks]
-    if pat.is_nested(chunks[0].type) or pat.is_interval(chunks[0].type):
+    kind = _coding(chunks[0].type) if chunks else "null"
+    if kind == "null":
+        return []
+    if kind == "nested":
         return [_nested_ranks(chunks, by_key=True)]
-    if _prefix_kind(chunks[0].type) == "whole":
-        codes = np.concatenate([_whole_codes(chunk) for chunk in chunks])
-    else:
-        codes = _text_ranks(chunks)
-    if column.null_count == 0 and not any(chunk.null_count for chunk in chunks):
+    whole = [_whole_codes(chunk) for chunk in chunks] if kind == "whole" else [_text_ranks(chunks)]
+    codes = whole[0] if len(whole) == 1 else np.concatenate(whole)
+    if not any(chunk.null_count for chunk in chunks):
         return [codes]
     present = np.concatenate([np.ones(len(c), np.bool_) if (v := validity(c)) is None else v for c in chunks])
     return [present.astype(np.int64), np.where(present, codes, 0)]
@@ -59,7 +61,7 @@ def _keys_of(column: pa.ChunkedArray) -> list[Ints]:
 
 def _text_ranks(chunks: list[pa.Array]) -> Ints:
     """Return the ranks of strings, binary or long decimals; those under nulls are undefined."""
-    wide = pa.large_binary() if _is_text(chunks[0].type) else chunks[0].type
+    wide = pa.large_binary() if _coding(chunks[0].type) == "start" else chunks[0].type
     encoded = pa.concat_arrays([chunk.cast(wide) for chunk in chunks]).dictionary_encode()
     rank_of = np.empty(len(encoded.dictionary) + 1, np.int64)
     rank_of[pc.array_sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
@@ -72,23 +74,18 @@ def _nested_ranks(chunks: list[pa.Array], *, by_key: bool) -> Ints:
     return _text_ranks([encode_rows([chunk], by_key=by_key).to_arrow() for chunk in chunks])
 
 
-def _is_text(data_type: pa.DataType) -> bool:
-    return is_text(data_type) or bool(pat.is_fixed_size_binary(data_type))
-
-
-def _prefix_kind(data_type: pa.DataType) -> str:
-    """Return how much of a value fits 64 bits in order: ``"whole"``, ``"start"`` or ``"nothing"``."""
-    if (
-        pat.is_integer(data_type)
-        or pat.is_floating(data_type)
-        or pat.is_boolean(data_type)
-        or pat.is_temporal(data_type)
-    ):
-        return "nothing" if pat.is_interval(data_type) else "whole"
+@lru_cache(maxsize=_TYPES)
+def _coding(data_type: pa.DataType) -> str:
+    """Return how much of a value fits 64 bits in order: ``"whole"``, its ``"start"``, or why nothing does."""
+    if pat.is_null(data_type):
+        return "null"
+    if pat.is_nested(data_type) or pat.is_interval(data_type):
+        return "nested"
     if pat.is_decimal(data_type):
-        return "whole" if data_type.precision <= 18 else "nothing"
-    is_view = pat.is_string_view(data_type) or pat.is_binary_view(data_type)
-    return "start" if _is_text(data_type) or is_view else "nothing"
+        return "whole" if data_type.precision <= 18 else "long"
+    if is_text(data_type) or any(test(data_type) for test in _OTHER_TEXT):
+        return "start"
+    return "whole" if pat.is_primitive(data_type) else "long"
 
 
 def _whole_codes(array: pa.Array) -> Ints:
@@ -104,8 +101,8 @@ def code_columns(schema: pa.Schema, columns: Sequence[str]) -> tuple[tuple[str, 
     """Return the leading columns whose codes can break ties, none after a string, and whether they break all."""
     chosen: list[str] = []
     for name in columns[:CODES_MOST]:
-        kind = _prefix_kind(plain_type(schema.field(name).type))
-        if kind != "nothing":
+        kind = _coding(plain_type(schema.field(name).type))
+        if kind in ("whole", "start"):
             chosen.append(name)
         if kind != "whole":
             return tuple(chosen), False
@@ -118,13 +115,9 @@ def order_codes(array: pa.Array, *, decided: bool) -> Ints:
     With `decided`, different values must have different codes: raises `UndecidedError` for a value with null's.
     """
     array = plain(array)
-    codes = _whole_codes(array) if _prefix_kind(array.type) == "whole" else _start_codes(array)
+    is_whole = _coding(array.type) == "whole"
+    codes = _whole_codes(array) if is_whole else (first_bytes(array) ^ np.uint64(1 << 63)).view(np.int64)
     valid = validity(array)
     if decided and ((codes == _LEAST) if valid is None else (codes == _LEAST) & valid).any():
         raise UndecidedError
     return codes if valid is None else np.where(valid, codes, _LEAST)
-
-
-def _start_codes(array: pa.Array) -> Ints:
-    """Return the first eight bytes of each string as an integer."""
-    return (first_bytes(array) ^ np.uint64(1 << 63)).view(np.int64)

@@ -137,15 +137,16 @@ def _checked(batches: Iterable[Any], schema: pa.Schema, side: Side) -> Iterator[
             )
         if batch.schema.names != schema.names or batch.schema.types != schema.types:
             raise SchemaError(
-                f"The {side} table is an iterable of batches with different columns: {_columns(batch.schema)} after "
-                f"{_columns(schema)}. Cast all batches to one schema.",
+                f"The {side} table is an iterable of batches with different columns: {columns_text(batch.schema)} "
+                f"after {columns_text(schema)}. Cast all batches to one schema.",
                 name="JN-INPUT-SCHEMA",
             )
         yield batch
 
 
-def _columns(schema: pa.Schema) -> str:
-    return ", ".join(f"{field.name} ({field.type})" for field in schema)
+def columns_text(schema: pa.Schema) -> str:
+    """Return the columns of a schema with their types, for messages."""
+    return ", ".join(f"{field.name} ({field.type})" for field in schema) or "none"
 
 
 @dataclass(frozen=True)

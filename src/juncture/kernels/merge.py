@@ -71,15 +71,15 @@ def nearest_positions(
     right_on: Ints,
     forward: bool,
     strict: bool,
-    latest: CodesOut,
+    key_count: int,
     positions: IntsOut,
 ) -> None:
     """Find the position of the nearest right row of each left row ``[first, end)``, in one direction.
 
     ``keys`` and ``on`` are the codes of the left rows, which all ascend by ``on``, also those of the key `EMPTY`;
     ``right_keys`` and ``right_on`` those of the right rows, by position. A key `EMPTY` matches nothing. ``strict`` is
-    whether equal values do not match. ``latest`` is scratch: a spare place, and then one for each key code, filled with
-    `NOWHERE`. Out: a position for each left row, `NOWHERE` where there is none, and anything for the key `EMPTY`.
+    whether equal values do not match. Out: a position for each left row, `NOWHERE` where there is none, and anything
+    for the key `EMPTY`.
 
     Linear in the right rows up to the last that the range can match, and in the left rows: 1.5 ns for each. The first
     pass is that of `nearest_without_keys`. The second one passes the right rows again, two for each left row without a
@@ -90,6 +90,8 @@ def nearest_positions(
         positions[first:end] = NOWHERE
         return
     _walk_in_blocks(on, first, end, right_on, forward, strict, positions, positions[:0])
+    # The latest position of each key, after a spare place.
+    latest = np.full(key_count + 1, NOWHERE, np.int32)
     for i in range(end - first):
         row = np.uint64(end - 1 - i if forward else first + i)
         position = positions[row]
@@ -223,12 +225,12 @@ def _walk_on(
 
 
 @compiled
-def link(keys: Codes, latest: CodesOut, before: CodesOut, after: CodesOut) -> None:
+def link(keys: Codes, key_count: int, before: CodesOut, after: CodesOut) -> None:
     """Link each position to its neighbours of the same key.
 
-    ``latest`` is scratch: a place for each key code, filled with `NOWHERE`. Out: the previous (``before``) and the next
-    position (``after``) of the same key, `NOWHERE` at the ends.
+    Out: the previous (``before``) and the next position (``after``) of the same key, `NOWHERE` at the ends.
     """
+    latest = np.full(key_count, NOWHERE, np.int32)
     for position in range(len(keys)):
         key = keys[position]
         before[position] = NOWHERE

@@ -82,14 +82,13 @@ def _wins(keys: Any, place: Any, other: Any, least: Any) -> Any:
 
 
 @compiled
-def decide_ties(
-    positions: Codes, heads: Codes, keys: IntTable, least: bool, rows: Codes, best: CodesOut, winners: CodesOut
-) -> None:
+def decide_ties(positions: Codes, heads: Codes, keys: IntTable, least: bool, rows: Codes, winners: CodesOut) -> None:
     """Write the row that wins at each position of rows that tie, as `decide_matches` has it.
 
     ``positions`` and ``heads`` are those of `list_ties`, and ``keys`` are ``[key, place among these]``. ``rows`` has
-    the row number at each position. ``best`` is scratch, with room for all positions. Out: ``winners``, by position.
+    the row number at each position. Out: ``winners``, by position.
     """
+    best = np.empty(len(rows), np.int32)
     for place in range(len(positions)):
         head = heads[place]
         if positions[place] == head or _wins(keys, place, np.int64(best[head]), least):
@@ -99,15 +98,15 @@ def decide_ties(
 
 
 @compiled
-def list_ties(keys: Codes, on: Ints, latest: CodesOut, positions: CodesOut, heads: CodesOut) -> int:
+def list_ties(keys: Codes, on: Ints, key_count: int, positions: CodesOut, heads: CodesOut) -> int:
     """List the positions of rows that are equal by key and ``on``, and return how many there are.
 
-    ``keys`` and ``on`` are the codes of the right row at each position. ``latest`` is scratch: a place for each key
-    code, filled with `NOWHERE`. Out, with room for all positions: each such position, and in ``heads`` the first one
-    that it is equal to; those of one head ascend.
+    ``keys`` and ``on`` are the codes of the right row at each position. Out, with room for all positions: each such
+    position, and in ``heads`` the first one that it is equal to; those of one head ascend.
 
     Only rows whose ``on`` is that of a neighbour are looked at: one comparison for each of the others.
     """
+    latest = np.full(key_count, NOWHERE, np.int32)
     count = 0
     start = 0
     while start + 1 < len(on):

@@ -12,10 +12,9 @@ from juncture.columnar.arrays import days, plain
 from juncture.columnar.conversion import converted
 from juncture.columnar.types import is_fixed, is_null_type
 from juncture.errors import DataError
-from juncture.kernels.array_types import Ints
 from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.runtime.memory import MemoryBudget
-from juncture.runtime.sources import Source
+from juncture.runtime.sources import SameRows, Source
 from juncture.runtime.working_types import working_type
 from juncture.spec.compared import Column, Compared, Conversion, Expression
 from juncture.spec.resolved import Resolved
@@ -32,15 +31,15 @@ def with_computed(source: Source, join: Resolved, side: Side) -> Source:
     return ComputedSource(source, values, join.schema(side), side) if values else source
 
 
-class ComputedSource(Source):
+class ComputedSource(SameRows):
     """A source with further columns that are computed from its own."""
 
     def __init__(self, source: Source, values: Sequence[Compared], schema: pa.Schema, side: Side) -> None:
+        super().__init__(source)
         self.schema = source.schema
         for value in values:
             self.schema = self.schema.append(schema.field(value.name))
-        self.part_rows = source.part_rows
-        self._source, self._side = source, side
+        self._side = side
         self._values = {value.name: value for value in values}
 
     def read(self, part: int, columns: Sequence[str], coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
@@ -103,10 +102,6 @@ class ComputedSource(Source):
     def extent(self, part: int, column: str, /) -> pa.Array | None:
         """Return the least and the greatest value of a column in a part, if that is known without reading it."""
         return None if column in self._values else self._source.extent(part, column)
-
-    def row_numbers(self, rows: Ints) -> Ints:
-        """Return the numbers of rows in the whole table."""
-        return self._source.row_numbers(rows)
 
     def nulls(self, column: str, /) -> int | None:
         """Return how many values of a column are null, if that is known without reading it."""

@@ -43,19 +43,10 @@ class Keys(Protocol):
         ...
 
 
-def key_types(join: Resolved) -> tuple[list[pa.DataType], list[pa.DataType]]:
-    """Return the types of the left and of the right key columns."""
-    return (
-        [join.left_schema.field(name).type for name in join.left_by],
-        [join.right_schema.field(name).type for name in join.right_by],
-    )
-
-
 def left_keys_of(join: Resolved, left: Source) -> Keys:
     """Return a table for the keys of a join's left side, to look up those of the right one."""
-    types = key_types(join)
-    dense = dense_keys_of(left, join.left_by, types, nulls_equal=join.nulls_equal)
-    return KeyCodes(*types, nulls_equal=join.nulls_equal) if dense is None else dense
+    dense = dense_keys_of(left, join.left_by, join.key_types, nulls_equal=join.nulls_equal)
+    return dense or KeyCodes(*join.key_types, nulls_equal=join.nulls_equal)
 
 
 def dense_keys_of(

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from juncture.errors import SchemaError, SpecError
 from juncture.inputs.frames import ArrowAnswer, FrameAnswer
+from juncture.inputs.tables import columns_text
 from juncture.kernels.compiled import compile_seconds
 from juncture.local.computed import with_computed
 from juncture.local.explain_row import explain_row, row_report
@@ -338,8 +339,8 @@ class PreparedJoin:
             given = opened.input_table.schema
             if not given.equals(schema):
                 raise SchemaError(
-                    f"The {side} table has the columns {_columns(given)}, but the join was prepared for "
-                    f"{_columns(schema)}. Cast the table, or prepare the join for its schema.",
+                    f"The {side} table has the columns {columns_text(given)}, but the join was prepared for "
+                    f"{columns_text(schema)}. Cast the table, or prepare the join for its schema.",
                     name="JN-PREPARED-SCHEMA",
                 )
         ready = ReadyJoin.opened(self._validated, *inputs, None, self._resources, brief=True)
@@ -352,7 +353,3 @@ def prepare(spec: Any, schemas: tuple[pa.Schema, pa.Schema], *, algorithm: str, 
     return PreparedJoin(
         join=validated.join, _schemas=schemas, _validated=validated, _algorithm=algorithm, _resources=resources
     )
-
-
-def _columns(schema: pa.Schema) -> str:
-    return ", ".join(f"{field.name} ({field.type})" for field in schema) or "none"

@@ -69,16 +69,15 @@ class Input:
         self._is_read = False
         self._source: Source | None = None
         if not isinstance(table, ParquetSource):
-            table = open_files(Files.of(table)) if kind_of(table, side) == "path" else read_table(table, side)
-        if isinstance(table, ParquetSource) and not table.schema.names:
-            table = read_table(pa.table({"": pa.nulls(table.num_rows)}).select([]), side)
-        if isinstance(table, ParquetSource):
-            self._source = table
-            self.input_table = InputTable(schema=table.schema)
-        else:
+            table = read_table(table, side) if kind_of(table, side) == "arrow" else open_files(Files.of(table))
+        if isinstance(table, InputTable):
             self.input_table = table
-            if self.input_table.table is not None:
-                self._source = TableSource(self.input_table.table)
+        elif table.schema.names:
+            self.input_table, self._source = InputTable(schema=table.schema), table
+        else:
+            self.input_table = read_table(pa.table({"": pa.nulls(table.num_rows)}).select([]), side)
+        if self.input_table.table is not None:
+            self._source = TableSource(self.input_table.table)
         # Whether the number of rows is known before the input is read.
         self.is_counted = self._source is not None
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Self
 
 from juncture.runtime.memory import MEMORY_BYTES, MemoryBudget
 from juncture.runtime.progress import Progress, Report
@@ -21,6 +20,15 @@ class JoinContext:
     spill: SpillFolder
     progress: Progress
     in_order: bool = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self.threads.close()
+        finally:
+            self.spill.close()
 
     def alone(self) -> JoinContext:
         """Return the context with one thread, for a task that runs in parallel with others."""
@@ -41,18 +49,16 @@ class JoinContext:
         return JoinContext(threads, self.memory, self.spill, self.progress, self.in_order)
 
 
-@contextmanager
 def join_context(
     *,
     threads: int | None = None,
     memory_bytes: int = MEMORY_BYTES,
     in_order: bool = True,
     report: Report | None = None,
-) -> Iterator[JoinContext]:
-    """Yield the resources of a join. At the end, its threads are stopped and its spill folder is removed.
+) -> JoinContext:
+    """Return the resources of a join. When the context ends, threads are stopped and the spill folder is removed.
 
     `threads` defaults to the available cores. `report` is called from the calling thread.
     """
     memory = MemoryBudget(memory_bytes)
-    with Threads(threads) as pool, SpillFolder(memory=memory) as spill:
-        yield JoinContext(pool, memory, spill, Progress(report), in_order)
+    return JoinContext(Threads(threads), memory, SpillFolder(memory=memory), Progress(report), in_order)

@@ -99,7 +99,7 @@ def ends_of(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     item = WHOLE_ITEMS.get(values.type.id)
     if item is not None and isinstance(values, pa.Array) and len(values) and values.null_count == 0:
         numbers = raw_values(values, item)
-        return array_of(np.array([numbers.min(), numbers.max()]), values.type)
+        return array_of(np.array([np.minimum.reduce(numbers), np.maximum.reduce(numbers)]), values.type)
     ends = pc.min_max(values)
     return pa.concat_arrays([pa.repeat(ends[name], 1) for name in ("min", "max")])
 

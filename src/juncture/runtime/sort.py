@@ -28,8 +28,8 @@ ROWS_MOST = 1 << 29
 """The maximum number of rows of a sort, because positions are 32-bit integers."""
 
 _SLICE_LEAST = 1 << 16
-_FEW_BITS = 12
-"""The greatest number of bits of places in few rows. NumPy sorts these sooner than passes by digit would start."""
+_FEW_ROWS = 1 << 12
+"""Rows that NumPy sorts sooner than passes by digit would start."""
 
 _DIGIT_BITS = 8
 _WORD_BITS = 64
@@ -157,6 +157,8 @@ def order_of(keys: Sequence[Ints], context: JoinContext) -> Rows:
 
 def sorted_values(values: Ints, context: JoinContext) -> tuple[Ints, Rows]:
     """Return values in ascending order, and their rows, stably. Costs as `order_of`."""
+    if (few := _sorted_few(values)) is not None:
+        return few
     offsets, rows = _sorted(_offsets(values), np.arange(len(values), dtype=np.int32), context)
     return (offsets + _least_of(values)).view(np.int64), rows
 
@@ -187,13 +189,25 @@ def _sorted(codes: Words, rows: Rows, context: JoinContext, *, first_bit: int = 
     """Return the codes in order, and their rows. Bits below `first_bit` are in order already. The input is changed."""
     if kernels.is_ascending(codes):
         return codes, rows
-    end_bit, place_bits = int(codes.max()).bit_length(), (len(codes) - 1).bit_length()
-    if place_bits <= _FEW_BITS and end_bit + place_bits <= _WORD_BITS:
-        # Codes that end with the places of their rows are all different, so that any sort keeps their order.
-        packed = codes << np.uint64(place_bits) | np.arange(len(codes), dtype=np.uint64)
-        packed.sort()
-        return packed >> np.uint64(place_bits), rows[packed & np.uint64((1 << place_bits) - 1)]
+    end_bit = int(codes.max()).bit_length()
+    if end_bit < _WORD_BITS and (few := _sorted_few(codes.view(np.int64))) is not None:
+        return few[0].view(np.uint64), rows[few[1]]
     return _sorted_bits((codes, rows), (np.empty_like(codes), np.empty_like(rows)), first_bit, end_bit, context)
+
+
+def _sorted_few(values: Ints) -> tuple[Ints, Rows] | None:
+    """Return values in ascending order, and their places, stably; None if they are too many, or too far apart."""
+    place_bits = len(values).bit_length()
+    if not 0 < len(values) <= _FEW_ROWS:
+        return None
+    offsets = _offsets(values)
+    if int(np.maximum.reduce(offsets)) >> (_WORD_BITS - place_bits):
+        return None
+    # Words that end with their places are all different, so that any sort keeps the order of equal values.
+    packed = offsets << np.uint64(place_bits) | np.arange(len(values), dtype=np.uint64)
+    packed.sort()
+    places = (packed & np.uint64((1 << place_bits) - 1)).astype(np.int32)
+    return values[places], places
 
 
 _Items = tuple[Words, Rows]

@@ -84,6 +84,10 @@ class Source(ABC):
         """Yield the rows of all parts as `numbered` does."""
         return chain.from_iterable(self.numbered(part, columns) for part in range(len(self.part_rows)))
 
+    def arrays(self, part: int, columns: Sequence[str], coded: Collection[str] = (), /) -> Iterator[list[pa.Array]]:
+        """Yield the columns of a part as `read` does."""
+        return (batch.columns for batch in self.read(part, columns, coded))
+
     @abstractmethod
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return the estimated size of columns in memory."""
@@ -144,6 +148,17 @@ class Source(ABC):
         return int(self.bounds[-1])
 
 
+class SameRows(Source):
+    """The rows of another source, in the same parts."""
+
+    def __init__(self, source: Source) -> None:
+        self.part_rows, self._source = source.part_rows, source
+
+    def row_numbers(self, rows: Ints) -> Ints:
+        """Return the numbers of rows in the whole table."""
+        return self._source.row_numbers(rows)
+
+
 class TableSource(Source):
     """An Arrow table in memory."""
 
@@ -151,9 +166,10 @@ class TableSource(Source):
         self.schema = table.schema
         self.table = table
         # What `juncture.kernels.merge.order_of_values` returned for columns of 64-bit values.
-        self.orders = dict[str, int]()
+        self.orders: dict[str, int] = {}
         # The minimum and maximum of columns, once they have been computed.
-        self.column_ends = dict[str, pa.Array]()
+        self.column_ends: dict[str, pa.Array] = {}
+        self._arrays: dict[str, pa.Array | None] = {}
         self.num_rows = rows = int(table.num_rows)
         self.part_rows = [min(_SLICE_ROWS, rows - start) for start in range(0, rows, _SLICE_ROWS)]
 
@@ -162,10 +178,21 @@ class TableSource(Source):
         start = part * _SLICE_ROWS
         yield from self.table.select(columns).slice(start, _SLICE_ROWS).to_batches()
 
+    def arrays(self, part: int, columns: Sequence[str], coded: Collection[str] = (), /) -> Iterator[list[pa.Array]]:
+        """Yield the columns of a slice, without batches of them if there is one slice and each is in one piece."""
+        whole = [array for name in columns if (array := self.column(name)) is not None]
+        is_whole = len(self.part_rows) == 1 and len(whole) == len(columns)
+        return iter([whole]) if is_whole else super().arrays(part, columns, coded)
+
     def column(self, name: str, /) -> pa.Array | None:
         """Return the values of a column without copying them; None if they are in several pieces."""
-        chunks = self.table.column(name)
-        return chunks.chunk(0) if chunks.num_chunks == 1 else None
+        if name not in self._arrays:
+            chunks = self.table.column(name)
+            self._arrays[name] = chunks.chunk(0) if chunks.num_chunks == 1 else None
+        return self._arrays[name]
+
+    def __reduce__(self) -> tuple[type[TableSource], tuple[pa.Table]]:
+        return TableSource, (self.table,)
 
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return the size of the columns; of those of fixed width, without the bits that mark nulls."""

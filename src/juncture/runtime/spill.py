@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from weakref import finalize
 
 import pyarrow as pa
@@ -51,9 +50,7 @@ class SpillFolder:
     def __enter__(self) -> SpillFolder:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

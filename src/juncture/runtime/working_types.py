@@ -18,8 +18,7 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import in_halves, with_fields
 from juncture.columnar.conversion import converted, converted_columns, with_types
 from juncture.columnar.types import is_null_type
-from juncture.kernels.array_types import Ints
-from juncture.runtime.sources import ParquetSource, Source, TableSource
+from juncture.runtime.sources import ParquetSource, SameRows, Source, TableSource
 from juncture.spec.resolved import Resolved
 
 Join = TypeVar("Join", bound=Resolved)
@@ -68,22 +67,24 @@ def working_type(data_type: pa.DataType, *, nested: bool = False) -> pa.DataType
 def working(join: Join, left: Source, right: Source) -> tuple[Join, Source, Source]:
     """Return a join and its sides in working types."""
     join = working_join(join)
-    return join, working_source(left, join.left_schema), working_source(right, join.right_schema)
+    is_plain = _WORKING.issuperset(join.type_ids)
+    left, right = (
+        source if is_plain and source.schema.equals(schema) else working_source(source, schema)
+        for source, schema in ((left, join.left_schema), (right, join.right_schema))
+    )
+    return join, left, right
 
 
 def working_join(join: Join) -> Join:
     """Return a join in working types."""
-    left, right = (_working_schema(schema) for schema in (join.left_schema, join.right_schema))
-    if left is join.left_schema and right is join.right_schema and not join.aggregates:
+    if _WORKING.issuperset(join.type_ids) and not join.aggregates:
         return join
+    left, right = (
+        pa.schema([field.with_type(working_type(field.type)) for field in schema], schema.metadata)
+        for schema in (join.left_schema, join.right_schema)
+    )
     aggregates = tuple(replace(each, type=working_type(each.type)) for each in join.aggregates)
     return replace(join, left_schema=left, right_schema=right, aggregates=aggregates)
-
-
-def _working_schema(schema: pa.Schema) -> pa.Schema:
-    if _WORKING.issuperset([data_type.id for data_type in schema.types]):
-        return schema
-    return pa.schema([field.with_type(working_type(field.type)) for field in schema], schema.metadata)
 
 
 def working_source(source: Source, schema: pa.Schema) -> Source:
@@ -113,11 +114,10 @@ def _may_have_null_values(source: Source, field: pa.Field) -> bool:
     return True
 
 
-class _ConvertedSource(Source):
+class _ConvertedSource(SameRows):
     def __init__(self, source: Source, types: Mapping[str, pa.DataType]) -> None:
+        super().__init__(source)
         self.schema = with_types(source.schema, types)
-        self.part_rows = source.part_rows
-        self._source = source
         self._types = types
 
     def read(self, part: int, columns: Sequence[str], coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
@@ -128,10 +128,6 @@ class _ConvertedSource(Source):
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return the estimated size of columns before conversion."""
         return self._source.bytes_of(columns)
-
-    def row_numbers(self, rows: Ints) -> Ints:
-        """Return the numbers of rows in the whole table."""
-        return self._source.row_numbers(rows)
 
     def nulls(self, column: str, /) -> int | None:
         """Return the number of nulls in a column if known without reading, else None."""

@@ -84,6 +84,23 @@ class Resolved:
         shown = [(c.name, schemas[c.side].field(c.source).type) for c in self.output]
         return pa.schema([*shown, *self._number_fields, *((each.name, each.type) for each in self.aggregates)])
 
+    @cached_property
+    def shown(self) -> dict[Side, list[str]]:
+        """The columns of each side that the output shows."""
+        return {side: [column.source for column in self.output if column.side == side] for side in SIDES}
+
+    @cached_property
+    def key_types(self) -> tuple[list[pa.DataType], list[pa.DataType]]:
+        """The types of the left and of the right key columns."""
+        sides = (self.left_schema, self.left_by), (self.right_schema, self.right_by)
+        left, right = ([schema.field(name).type for name in names] for schema, names in sides)
+        return left, right
+
+    @cached_property
+    def type_ids(self) -> frozenset[int]:
+        """Arrow's numbers of the types of all columns."""
+        return frozenset(data_type.id for schema in (self.left_schema, self.right_schema) for data_type in schema.types)
+
     @property
     def _number_fields(self) -> list[pa.Field]:
         return [pa.field(ROW_NUMBERS[side], pa.int64()) for side in self.numbered]
@@ -178,8 +195,7 @@ class Resolved:
     def right_payload(self) -> tuple[str, ...]:
         """The right columns that the output shows, by their names in the right table."""
         fills = {c.filled_from for c in self.output if c.filled_from}
-        shown = {c.source for c in self.output if c.side == "right"}
-        return tuple(name for name in self.right_schema.names if name in fills | shown)
+        return tuple(name for name in self.right_schema.names if name in fills or name in self.shown["right"])
 
     def compared(self, side: Side) -> tuple[str, ...]:
         """Return the columns of a side that decide which rows match."""
@@ -196,9 +212,8 @@ class Resolved:
 
     def needed(self, side: Side) -> tuple[str, ...]:
         """Return the columns of a side that decide which rows match, or that the output shows."""
-        shown = [column.source for column in self.output if column.side == side]
         filling = self.right_payload if side == "right" else ()
-        return tuple(dict.fromkeys((*self.compared(side), *shown, *filling)))
+        return tuple(dict.fromkeys((*self.compared(side), *self.shown[side], *filling)))
 
 
 def refuse_computed(join: Resolved, what: str) -> None:

@@ -15,7 +15,6 @@ from juncture.runtime.memory import UNDER_WAY_SHARE
 from juncture.runtime.sources import Source
 from juncture.runtime.spill import in_small_parts
 from juncture.spec.asof import ResolvedAsof
-from juncture.spec.schema import SIDES
 
 _log = logging.getLogger(__name__)
 
@@ -38,14 +37,13 @@ def execute(
     there are several pieces, all shown columns are written to disk, once or twice.
     """
     room_bytes = context.memory.reserve("left rows and their matches", _LEFT_SHARE).total_bytes
-    shown = {side: [column.source for column in join.output if column.side == side] for side in SIDES}
-    output_bytes = left.num_rows * output_row_bytes(join, left, right)
+    left_bytes, right_bytes = left.plain_bytes_of(join.shown["left"]), right.plain_bytes_of(join.shown["right"])
+    output_bytes = left.num_rows * output_row_bytes(join, left, right, left_bytes, right_bytes)
     free_bytes = context.memory.total_bytes * _OUTPUT_SHARE - output_bytes
     # Shown columns of files are decoded in the same pass as the others, if there is room for them.
-    keeps_right = merges and right.plain_bytes_of(shown["right"]) <= free_bytes
-    near = left.buffering(shown["left"]) if left.plain_bytes_of(shown["left"]) <= free_bytes else left
-    far = right.buffering(shown["right"]) if keeps_right else right
-    search = Search(join, near, far, context, merges=merges, keep_codes=join.right_on in shown["right"])
+    near = left.buffering(join.shown["left"]) if left_bytes <= free_bytes else left
+    far = right.buffering(join.shown["right"]) if merges and right_bytes <= free_bytes else right
+    search = Search(join, near, far, context, merges=merges, keep_codes=join.right_on in join.shown["right"])
     if left.num_rows * search.row_bytes <= room_bytes and free_bytes >= 0:
         found = search.run(room_bytes)
         context.memory.release()

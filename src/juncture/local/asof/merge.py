@@ -13,6 +13,7 @@ from operator import or_
 
 import numpy as np
 
+from juncture.columnar.tie_order import order_keys
 from juncture.errors import PlanError
 from juncture.kernels import merge as kernels
 from juncture.kernels import ties
@@ -31,7 +32,7 @@ from juncture.local.asof.sides import (
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import pooled_array
 from juncture.runtime.sort import ROWS_MOST, order_of, sorted_values
-from juncture.runtime.take import tie_keys
+from juncture.runtime.take import gather, tie_keys
 from juncture.runtime.threads import slices
 from juncture.spec.asof import Direction
 
@@ -134,7 +135,7 @@ def _match_once(
     if len(rows.on) < len(pointers):
         pointers[:] = NOWHERE
     is_in_order = len(rows.on) == len(pointers) and not len(rows.rows)
-    positions = pointers if is_in_order else _positions_of(rows)
+    positions = pointers if is_in_order else pooled_array(len(rows.on), np.int64)
     numbers = _numbers(other, right)
     # The nearest row behind is the last of its ties, which wins if no column decides.
     decides = other.repeats and (right.ties != "ignore" or right.first or direction.forward)
@@ -183,7 +184,7 @@ def _winners(other: Ascending, right: RightRows, numbers: Codes, key_count: int,
     rows = numbers if len(numbers) else np.arange(len(other.on), dtype=np.int32)
     winners = rows.copy()
     keys = _keys_of(right, rows[positions], context)
-    ties.decide_ties(positions, heads, keys, right.first, rows, np.empty(len(rows), np.int32), winners)
+    ties.decide_ties(positions, heads, keys, right.first, rows, winners)
     return winners
 
 
@@ -191,7 +192,7 @@ def _list_ties(rows: Ascending, key_count: int) -> tuple[Codes, Codes]:
     """Return the positions of rows that tie, and the first one of each run of them."""
     keys = rows.keys if len(rows.keys) else np.zeros(len(rows.on), np.int32)
     positions, heads = np.empty(len(rows.on), np.int32), np.empty(len(rows.on), np.int32)
-    count = ties.list_ties(keys, rows.on, _latest(key_count), positions, heads)
+    count = ties.list_ties(keys, rows.on, key_count, positions, heads)
     return positions[:count], heads[:count]
 
 
@@ -199,12 +200,8 @@ def _keys_of(right: RightRows, rows: Rows | Ints, context: JoinContext) -> IntTa
     """Return the keys that decide which of some ascending rows win: none if their order does."""
     if right.ties == "ignore":
         return np.empty((0, len(rows)), np.int64)
-    keys = tie_keys(right.source, right.tie_columns, rows.astype(np.int64), context)[:-1]
+    keys = order_keys(gather(right.source, right.tie_columns, rows.astype(np.int64), context))
     return keys[0].reshape(1, -1) if len(keys) == 1 else np.array(keys, np.int64).reshape(-1, len(rows))
-
-
-def _positions_of(rows: Ascending) -> Ints:
-    return pooled_array(len(rows.on), np.int64)
 
 
 @dataclass(frozen=True)
@@ -234,7 +231,7 @@ class _Linked:
         if places > 1:
             keys = rows.keys if len(rows.keys) else np.zeros(len(rows.on), np.int32)
             before, after = np.empty(len(rows.on), np.int32), np.empty(len(rows.on), np.int32)
-            kernels.link(keys, _latest(key_count), before, after)
+            kernels.link(keys, key_count, before, after)
         numbers = _numbers(rows, right)
         looks_ahead = any(direction.forward for direction in directions)
         # From the end, the last row of a run is met first in table order, which is all that such a join needs.
@@ -286,7 +283,7 @@ def _numbers(rows: Ascending, right: RightRows) -> Codes:
 
 
 def _nearest(left: Ascending, right: Ascending, direction: Direction, key_count: int, context: JoinContext) -> Ints:
-    positions = _positions_of(left)
+    positions = pooled_array(len(left.on), np.int64)
     parts = slices(len(left.on), context.threads.count, least=_SLICE_LEAST)
     context.threads.run(lambda part: _find(left, right, direction, key_count, part, positions, _NO_POSITIONS), parts)
     return positions
@@ -307,14 +304,9 @@ def _find(
             left.on, *part, right.on, direction.forward, direction.strict, positions, candidates
         )
     kernels.nearest_positions(
-        left.keys, left.on, *part, right.keys, right.on, direction.forward, direction.strict, _latest(key_count + 1),
-        positions,
+        left.keys, left.on, *part, right.keys, right.on, direction.forward, direction.strict, key_count, positions,
     )  # fmt: skip
     return 0
-
-
-def _latest(places: int) -> Codes:
-    return np.full(places, NOWHERE, np.int32)
 
 
 def _order_of(on: Ints, context: JoinContext) -> int:

@@ -51,7 +51,7 @@ class Found:
     codes: Ints | None  # the codes of the matches' ``on``, if they were computed and determine the values
     nearest: Ints | None  # the best right rows at any distance, -1 without one; None unless requested
     # By name: left rows ``"tied"`` after the last match; ``"right_rows_read"``, by all pieces; ``"parts_skipped"``.
-    counts: Counter[str]
+    counts: dict[str, int]
 
 
 class Search:
@@ -128,7 +128,7 @@ class Search:
             for pieces in zip(*((each.pointers, each.codes, each.nearest) for each in found), strict=True)
         )
         assert pointers is not None
-        return Found(pointers, codes, nearest, sum((each.counts for each in found), Counter[str]()))
+        return Found(pointers, codes, nearest, sum((Counter(each.counts) for each in found), Counter[str]()))
 
     def pieces(self, room_bytes: int) -> Iterator[tuple[int, Found]]:
         """Yield the matches of as many left rows at a time as fit in `room_bytes`, with the number of the first one."""
@@ -136,12 +136,13 @@ class Search:
         allocate = np.empty if self._context.threads.is_frugal else pooled_array
         most, sizes = min(ROWS_MOST, room_bytes // self.row_bytes), self._left.part_rows
         pieces = [range(parts[0], parts[-1] + 1) for parts in grouped(range(len(sizes)), most, sizes.__getitem__)]
+        first = 0
         for piece in pieces or [range(0)]:
-            first, end = (int(self._left.bounds[edge]) for edge in (piece.start, piece.stop))
-            pointers = allocate((end - first) * self._wanted, np.int64).reshape(-1, self._wanted)
+            rows = sum(sizes[piece.start : piece.stop])
+            pointers = allocate(rows * self._wanted, np.int64).reshape(-1, self._wanted)
             codes = np.empty((len(pointers) * self._keep_codes, self._wanted), np.int64)
             nearest = np.full((len(pointers) * self._seeks_nearest, 1), kernels.NOWHERE, np.int64)
-            counts = Counter(self._persist(piece, pointers, codes, nearest))
+            counts = self._persist(piece, pointers, codes, nearest)
             yield (
                 first,
                 Found(
@@ -151,6 +152,7 @@ class Search:
                     counts,
                 ),
             )
+            first += rows
 
     def _persist(self, piece: range, pointers: Ints, codes: Ints, nearest: Ints) -> dict[str, int]:
         """Try, and try again with what was learnt."""

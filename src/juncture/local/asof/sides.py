@@ -117,28 +117,29 @@ def read_codes(
     keys = np.empty(total, np.int32) if side.by else np.zeros(total, np.int32)
     on = np.empty(total, np.int64) if whole is None else whole[0]
     times = np.empty(total * (side.time is not None), np.int64)
-    further = [name for name in (side.time, None if limit is None else limit[0]) if name is not None]
-    columns = list(dict.fromkeys((side.on, *side.by, *further)))
+    further = (side.on if whole is None else None, side.time, None if limit is None else limit[0])
+    columns = list(dict.fromkeys([*side.by, *(name for name in further if name is not None)]))
 
     def read(number: int) -> bool:
         """Code the rows of a part, and return whether all of them can match."""
         first, are_complete = starts[number], True
-        for batch in source.read(parts[number], columns, side.by):
-            rows = slice(first, first + batch.num_rows)
+        for arrays in source.arrays(parts[number], columns, side.by):
+            named = dict(zip(columns, arrays, strict=True))
+            rows = slice(first, first + len(arrays[0]))
             if whole is None:
-                on[rows], valid = side.coder.encode(batch.column(side.on))
+                on[rows], valid = side.coder.encode(named[side.on])
             else:
                 valid = None if whole[1] is None else whole[1][rows]
             if side.by:
-                code_keys([batch.column(name) for name in side.by], keys[rows])
+                code_keys([named[name] for name in side.by], keys[rows])
             if side.time is not None and side.time_coder is not None:
-                times[rows], here = side.time_coder.encode(batch.column(side.time))
+                times[rows], here = side.time_coder.encode(named[side.time])
                 valid = both(valid, here)
             if valid is not None:
                 keys[rows][~valid] = EMPTY
                 are_complete = False
             if limit is not None:
-                limit[1](batch.column(limit[0]), rows)
+                limit[1](named[limit[0]], rows)
             first = rows.stop
         return are_complete
 

@@ -26,7 +26,7 @@ from juncture.local.equi.hash_index import (
     read_right,
     spans_by_code,
 )
-from juncture.local.keys import Keys, PartitionedKeys, dense_keys_of, key_types
+from juncture.local.keys import Keys, PartitionedKeys, dense_keys_of
 from juncture.local.output.numbered import NumberedJoin, blocks_of, join_blockwise
 from juncture.local.output.pairs import MatchSpans, Prober
 from juncture.local.output.payload import Holder, Payload, read_all, read_held
@@ -96,7 +96,7 @@ def _by_right_keys(
     join: ResolvedEqui, left: Source, right: Source, partitioned: bool, context: JoinContext
 ) -> tuple[Prober, Payload]:
     """Make a table of the right keys, and hold all right rows."""
-    left_types, right_types = key_types(join)
+    left_types, right_types = join.key_types
     dense = dense_keys_of(right, join.right_by, (right_types, left_types), nulls_equal=join.nulls_equal)
     keys = dense or _hash_table(join, right_types, left_types, partitioned, context)
     holder = Holder(right, _held_columns(join))
@@ -112,7 +112,7 @@ def _by_left_keys(
 
     A hash table codes keys in the order of the left rows, in which right rows are then held as they are shown.
     """
-    keys = _hash_table(join, *key_types(join), partitioned, context)
+    keys = _hash_table(join, *join.key_types, partitioned, context)
     sides, columns = ((left, join.left_by), (right, join.right_by)), _held_columns(join)
     whole, presence = join.how in ("right", "full"), looks_for_keys_only(join)
     is_clustered = not whole and not presence and "right" not in join.numbered
@@ -126,7 +126,7 @@ def _by_left_keys(
 
 def merged(join: ResolvedEqui, left: Source, right: Source, context: JoinContext) -> tuple[Prober, Payload]:
     """Sort the right rows, and hold them."""
-    left_types, right_types = key_types(join)
+    left_types, right_types = join.key_types
     codes = _SortCodes(right_types, left_types, nulls_equal=join.nulls_equal)
     holder = Holder(right, _held_columns(join))
     groups, values = _read_sorted(right, join.right_by, codes, context, holder=holder)

@@ -30,7 +30,7 @@ from juncture.local.equi.in_memory import (
     stream_held,
     stream_swapped,
 )
-from juncture.local.keys import key_types, partition_rows
+from juncture.local.keys import partition_rows
 from juncture.local.output.numbered import NumberedJoin, with_integers
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import MemoryBudget
@@ -186,7 +186,7 @@ def _sorted_by_hash(
 class _Hashes:
     def __init__(self, numbered: NumberedJoin[ResolvedEqui]) -> None:
         self._numbered = numbered
-        self._hashes = KeyHashes(*key_types(numbered.join), nulls_equal=numbered.join.nulls_equal)
+        self._hashes = KeyHashes(*numbered.join.key_types, nulls_equal=numbered.join.nulls_equal)
 
     def of(self, batch: pa.RecordBatch, names: Sequence[str]) -> Words:
         """Return a hash of each row's key."""

@@ -12,7 +12,7 @@ from juncture.columnar.key_table import KeyCodes
 from juncture.errors import DataError
 from juncture.kernels.array_types import Floats, Ints, Mask
 from juncture.local.inequality.index import BuildKeys, ProbeKeys
-from juncture.local.keys import equal_columns, equal_types, key_types
+from juncture.local.keys import equal_columns, equal_types
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE, LimitEnd, Offset
 from juncture.ordered.domain import Domain, RankCoder
 from juncture.predicate.evaluate.evaluate import evaluate, matches
@@ -117,7 +117,7 @@ class CodedCondition:
     @property
     def key_types(self) -> tuple[list[pa.DataType], list[pa.DataType]]:
         """The types of the right and of the left key columns."""
-        left, right = key_types(self.join)
+        left, right = self.join.key_types
         equalities = self.condition.equalities
         return right + equal_types(equalities, "right"), left + equal_types(equalities, "left")
 

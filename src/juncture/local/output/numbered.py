@@ -16,7 +16,7 @@ from juncture.kernels.array_types import Ints, Mask
 from juncture.local.output.payload import read_held
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ExternalSorter
-from juncture.runtime.sources import Source, TableSource
+from juncture.runtime.sources import SameRows, Source, TableSource
 from juncture.runtime.take import SelectedSource, nulls
 from juncture.runtime.threads import grouped
 from juncture.spec.resolved import ROW_NUMBERS, Resolved
@@ -33,14 +33,12 @@ _ONE_BLOCK: dict[How, How] = {"left": "inner", "full": "right", "anti": "semi"}
 """The result of one block, if only all blocks together determine which left rows have a match."""
 
 
-class NumberedSource(Source):
+class NumberedSource(SameRows):
     """A source with plain types and a last column with row numbers, which start at `first`."""
 
     def __init__(self, source: Source, schema: pa.Schema, first: int) -> None:
-        self.schema = schema
-        self.part_rows = source.part_rows
-        self._source = source
-        self._first = first
+        super().__init__(source)
+        self.schema, self._first = schema, first
 
     def read(self, part: int, columns: Sequence[str], _coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part."""
@@ -53,10 +51,6 @@ class NumberedSource(Source):
             arrays[number] = array_of(np.arange(place, place + batch.num_rows, dtype=np.int64), pa.int64())
             place += batch.num_rows
             yield pa.RecordBatch.from_arrays([arrays[name] for name in columns], names=list(columns))
-
-    def row_numbers(self, rows: Ints) -> Ints:
-        """Return the numbers of rows in the whole table."""
-        return self._source.row_numbers(rows)
 
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return the estimated size of columns in memory."""

@@ -24,12 +24,9 @@ _KEPT = 3
 """How often a value of no fixed width is held while it is gathered: as it came, together with the others, in order."""
 
 
-def output_row_bytes(join: ResolvedAsof, left: Source, right: Source) -> int:
-    """Return about what a left row and its matches take while they become a table."""
-    lefts = [column.source for column in join.output if column.side == "left"]
-    rights = [column.source for column in join.output if column.side == "right"]
-    others = [name for name in rights if not is_fixed(right.schema.field(name).type)]
-    left_bytes, right_bytes = left.plain_bytes_of(lefts), right.plain_bytes_of(rights)
+def output_row_bytes(join: ResolvedAsof, left: Source, right: Source, left_bytes: int, right_bytes: int) -> int:
+    """Return about what a left row and its matches take while they become a table, given the bytes that are shown."""
+    others = [name for name in join.shown["right"] if not is_fixed(right.schema.field(name).type)]
     right_bytes += (_KEPT - 1) * right.plain_bytes_of(others) if others else 0
     pair_bytes = (
         _MATCH_BYTES + _PLACE_BYTES + left_bytes // max(left.num_rows, 1) + right_bytes // max(right.num_rows, 1)
@@ -89,7 +86,7 @@ def _with_matches(
     how = join.how
     if how in ("semi", "anti"):
         rows, _ = row_pairs(join, pointers)
-        columns = select(left, [column.source for column in join.output], rows, context, "payload")
+        columns = select(left, join.shown["left"], rows, context, "payload")
         columns += [number_column(rows) for _ in join.numbered]
         return pa.table(columns, schema=join.output_schema)
     left_rows, here = pairs_of(pointers, keep_unmatched=how in ("left", "full"))
@@ -97,22 +94,16 @@ def _with_matches(
     known = {}
     if codes is not None:
         on = codes[:, 0] if here is None else codes[here]
-        known[join.right_on] = _restored(join, on, right_rows >= 0)
-    right_names = [column.source for column in join.output if column.side == "right" and column.source not in known]
-    gathered = dict(zip(right_names, gather(right, right_names, right_rows, context, "payload"), strict=True)) | known
-    left_names = [column.source for column in join.output if column.side == "left"]
-    selected = dict(zip(left_names, select(left, left_names, left_rows, context), strict=True))
-    columns = [(selected if column.side == "left" else gathered)[column.source] for column in join.output]
+        data_type = join.right_schema.field(join.right_on).type
+        known[join.right_on] = pa.chunked_array([join.domain.restore(on, right_rows >= 0, data_type)])
+    names = [name for name in join.shown["right"] if name not in known]
+    gathered = dict(zip(names, gather(right, names, right_rows, context, "payload"), strict=True)) | known
+    selected = iter(select(left, join.shown["left"], left_rows, context))
+    columns = [next(selected) if column.side == "left" else gathered[column.source] for column in join.output]
     if join.numbered:
         lefts = np.arange(len(pointers)) if left_rows is None else left_rows
         columns += number_columns(join, lefts, right_rows)
     return pa.table(columns, schema=join.output_schema)
-
-
-def _restored(join: ResolvedAsof, codes: Ints, valid: Mask) -> pa.ChunkedArray:
-    """Return the right ``on`` column by its codes."""
-    data_type = join.right_schema.field(join.right_on).type
-    return pa.chunked_array([join.domain.restore(codes, valid, data_type)])
 
 
 def _unmatched_right(join: Resolved, right: Source, pointers: Ints) -> Iterator[pa.RecordBatch]:

@@ -58,8 +58,8 @@ class SqlJoin:
     def right_rows(self) -> DataFrame:
         """Return the right rows that can match, with the payload as ``found``, keys, ``on`` and ties."""
         compared, usable = self._compared("right", self.join.right_on)
-        shown = [column.source for column in self.join.output if column.side == "right"]
-        found = F.struct(*(self._r[name] for name in dict.fromkeys([self.join.right_on, *shown]))).alias("found")
+        shown = dict.fromkeys([self.join.right_on, *self.join.shown["right"]])
+        found = F.struct(*(self._r[name] for name in shown)).alias("found")
         ties = (_order_form(F.col(self._r[name]), data_type) for name, data_type in self._ties.items())
         named = (value.alias(name) for name, value in zip(self.ties, ties, strict=True))
         return self._sides.rows["right"].where(usable).select(found, *compared, *named)

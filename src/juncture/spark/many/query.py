@@ -155,10 +155,7 @@ def steps_of(
 
 def _key_types(join: Any) -> tuple[tuple[pa.DataType, pa.DataType], ...]:
     """Return the types of each pair of key columns, without their encodings."""
-    return tuple(
-        (plain_type(join.left_schema.field(left).type), plain_type(join.right_schema.field(right).type))
-        for left, right in zip(join.left_by, join.right_by, strict=True)
-    )
+    return tuple((plain_type(left), plain_type(right)) for left, right in zip(*join.key_types, strict=True))
 
 
 @dataclass

@@ -30,7 +30,6 @@ from juncture.spark.tasks.cuts import HIGHEST, LOWEST, KeyRanges
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.condition import EqualValues, Limit, MatchInterval, OwnInterval, ResolvedInequality, Value
 from juncture.spec.predicate_condition import type_of_value
-from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 
 
@@ -48,7 +47,7 @@ class Coding:
         """Return the coding of a join."""
         left, right = join.left_schema, join.right_schema
         on = left.field(join.left_on).type, right.field(join.right_on).type
-        return cls(key_types(join), on, nulls_equal=join.nulls_equal)
+        return cls(tuple(zip(*join.key_types, strict=True)), on, nulls_equal=join.nulls_equal)
 
     def hashes(self, columns: Sequence[pa.Array], rows: int) -> tuple[Words, Mask]:
         """Return the key hashes (zero without keys), and which rows have one that the other side may have too."""
@@ -63,12 +62,6 @@ class Coding:
     def order(self) -> RoughCoder:
         """The encoding of ``on``."""
         return RoughCoder(self.on)
-
-
-def key_types(join: Resolved) -> tuple[tuple[pa.DataType, pa.DataType], ...]:
-    """Return the types of each pair of key columns."""
-    pairs = zip(join.left_by, join.right_by, strict=True)
-    return tuple((join.left_schema.field(a).type, join.right_schema.field(b).type) for a, b in pairs)
 
 
 def dense_keys(table: pa.Table, by: tuple[str, ...], *, nulls_equal: bool = False) -> Ints:
@@ -119,7 +112,7 @@ class Placement:
         interval, equalities = condition.interval, condition.equalities
         if interval is None and not equalities and not join.left_by:
             return None
-        keys = key_types(join)
+        keys = tuple(zip(*join.key_types, strict=True))
         keys += tuple(zip(equal_types(equalities, "left"), equal_types(equalities, "right"), strict=True))
         limits = [] if interval is None else interval.limits
         values = tuple(type_of_value(join, place, limit.value) for place, limit in limits)
