@@ -51,11 +51,16 @@ class Values:
             order = None if order is None else order[present]
         self.array = values
         self.other = None if second is None else Values(second)
-        self.order: Ints = np.arange(len(values), dtype=np.int64) if order is None else order
+        self._order = order
         self.is_ordered = order is None
 
     def __len__(self) -> int:
         return len(self.array)
+
+    @property
+    def order(self) -> Ints:
+        """The place of each value in the order of matches."""
+        return np.arange(len(self), dtype=np.int64) if self._order is None else self._order
 
     def spans(self, first: Codes, end: Codes) -> tuple[Codes, Codes]:
         """Return spans of positions as spans of the values."""

@@ -22,6 +22,7 @@ from juncture.local.inequality.block_nested_loop import Blocks
 from juncture.local.inequality.conditions import CodedCondition, check_intervals, points_of
 from juncture.local.inequality.external_merge import KeyRangeRules, stream_merged
 from juncture.local.inequality.index import BuildKeys, ProbeKeys, read_sorted_index
+from juncture.local.keys import Keys
 from juncture.local.output.pairs import MatchSpans, Prober
 from juncture.local.output.payload import Holder, Payload
 from juncture.local.output.show import checking, show
@@ -43,6 +44,7 @@ class Method:
     used: Callable[[JoinCondition], JoinCondition]
     nested: bool = False  # whether to compare all pairs
     blocks: bool = False  # whether to skip pairs of blocks by the bounds of their columns
+    keys: Keys | None = None  # what codes the keys of both sides; None for a new table of right keys
 
     def condition(self, condition: JoinCondition) -> JoinCondition:
         """Return what is looked at of a condition."""
@@ -140,7 +142,7 @@ def _prepared(
     coded = CodedCondition.of(join, used)
     coded = coded.by_rank(right) if ranked else coded
     index = read_sorted_index(
-        right, join.compared("right"), join.right_by, coded.coded, coded.key_codes(), context,
+        right, join.compared("right"), join.right_by, coded.coded, method.keys or coded.key_codes(), context,
         has_tree=used.second is not None, order_ties=tie_orderer(join, right, context), holder=holder,
     )  # fmt: skip
     payload, node = holder.finish(), None if used.exact else used.predicate

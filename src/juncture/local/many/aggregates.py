@@ -8,7 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from juncture.kernels.array_types import Ints, Mask
+from juncture.kernels.array_types import Codes, Mask
+from juncture.kernels.asof import NOWHERE
+from juncture.kernels.hash_table import EMPTY
+from juncture.local.inequality import join as inequality
+from juncture.local.keys import Keys
 from juncture.local.kinds import execute
 from juncture.local.many.spine import Spine
 from juncture.ordered.arithmetic import TooWideError
@@ -17,7 +21,9 @@ from juncture.runtime.sources import Source, TableSource
 from juncture.runtime.take import gather
 from juncture.spec.aggregate import Aggregate
 from juncture.spec.condition import ResolvedInequality
+from juncture.spec.range import ResolvedRange
 
+_CODES = "\0key codes"
 Aggregated = tuple[Mask | None, pa.Table]
 """Which rows of the spine have a match, if requested, and the aggregates of each."""
 
@@ -43,30 +49,45 @@ def aggregated(
     counts = tuple(replace(_MATCHES, name=f"{_MATCHES.name}{i}", window=name) for i, name in enumerate(windows))
     counts = counts if marks_matches or not join.aggregates else ()
     join = replace(join, output=(), aggregates=(*join.aggregates, *counts))
-    rows: Ints | None = None
-    # Successive rows search and fold neighbouring memory in this order; in another one each misses the cache.
-    if algorithm == "binary_search" and _has_own_order(join):
+    table: pa.Table | None = None
+    if algorithm == "binary_search" and isinstance(join, ResolvedRange) and join.condition.predicate is None:
         with suppress(TooWideError):
-            left, rows = spine.in_order(join, left)
-    table = pa.Table.from_batches(list(execute(join, left, right, algorithm, context)), join.output_schema)
-    if rows is not None:
-        places = np.empty_like(rows)
-        places[rows] = np.arange(len(rows))
-        columns = gather(TableSource(table.combine_chunks()), table.column_names, places, context)
-        table = pa.table(columns, schema=table.schema)
-    return _split(table, len(counts))
-
-
-def _has_own_order(join: ResolvedInequality) -> bool:
-    """Return whether rows of the spine query spans, which is fastest in the order of keys and time."""
-    condition = join.condition
-    others = condition.predicate, condition.second, condition.right_interval
-    return others == (None, None, None) and not condition.equalities
-
-
-def _split(table: pa.Table, counts: int) -> Aggregated:
+            table = _in_order(join, spine, left, right, context)
+    if table is None:
+        table = pa.Table.from_batches(list(execute(join, left, right, algorithm, context)), join.output_schema)
     if not counts:
         return None, table
-    kept = table.num_columns - counts
+    kept = table.num_columns - len(counts)
     matched = np.logical_or.reduce([table.column(place).to_numpy() > 0 for place in range(kept, table.num_columns)])
     return matched, table.select(range(kept))
+
+
+class _SpineKeys:
+    """The keys of a spine, which right rows look up, while rows of the spine have their codes in place of keys."""
+
+    def __init__(self, keys: Keys) -> None:
+        self.count = keys.count
+        self.add = keys.find
+
+    def find(self, columns: list[pa.Array], codes: Codes) -> None:
+        codes[:] = columns[0]
+
+
+def _in_order(join: ResolvedInequality, spine: Spine, left: Source, right: Source, context: JoinContext) -> pa.Table:
+    """Return the aggregates of each row of the spine, found in the order of keys and time.
+
+    Successive rows search and fold neighbouring memory in this order; in another one each misses the cache.
+    """
+    spine_keys, slots = spine.order(join, left)
+    coded = replace(join, left_by=(_CODES,))
+    names = [name for name in coded.compared("left") if name != _CODES]
+    # The last row is that of all rows without a key or a time.
+    rows = np.append(slots.rows, NOWHERE).astype(np.int64)
+    codes = pa.array(np.append(spine_keys.codes, np.int32(EMPTY))[rows])
+    ordered = TableSource(pa.table([*gather(left, names, rows, context), codes], names=[*names, _CODES]))
+    method = replace(inequality.BINARY_SEARCH, keys=_SpineKeys(spine_keys.keys))
+    batches = inequality.execute(coded, ordered, right, context, method=method)
+    table = pa.Table.from_batches(list(batches), join.output_schema).combine_chunks()
+    places = np.full(left.num_rows, len(slots), np.int64)
+    places[slots.rows] = np.arange(len(slots))
+    return pa.table(gather(TableSource(table), table.column_names, places, context), schema=table.schema)

@@ -164,7 +164,7 @@ def join_tables(
     tables: Sequence[ResolvedTable], schema: pa.Schema, left: Source, rights: Sequence[Source], context: JoinContext
 ) -> pa.Table:
     """Return the rows of a spine with the columns of its tables. Errors name the table."""
-    spine, answers = Spine(left.num_rows, context), list[tuple[Answer, InputTable]]()
+    spine, answers = Spine(context), list[tuple[Answer, InputTable]]()
     for table, right in zip(tables, rights, strict=True):
         with about(table.name):
             found = answer(table, task_algorithm(table, left, right, context), spine, left, right, context)

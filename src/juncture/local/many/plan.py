@@ -43,7 +43,7 @@ class _ManyExecution:
         """Return the joined table."""
         with join_context(memory_bytes=self.resources.memory_bytes, report=report) as context:
             left, context = read_spine(self.spine.source(context), context)
-            spine, answers = Spine(left.num_rows, context), list[tuple[Answer, InputTable]]()
+            spine, answers = Spine(context), list[tuple[Answer, InputTable]]()
             for each in self.tables:
                 with about(each.table.name):
                     sides = _sides(each, left, context)
@@ -55,7 +55,7 @@ class _ManyExecution:
         """Return what becomes of the rows of the spine in each table."""
         with join_context(memory_bytes=self.resources.memory_bytes) as context:
             left, context = read_spine(self.spine.source(context), context)
-            spine, reports = Spine(left.num_rows, context), {}
+            spine, reports = Spine(context), {}
             for each in self.tables:
                 with about(each.table.name):
                     sides = _sides(each, left, context)

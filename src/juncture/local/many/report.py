@@ -60,7 +60,7 @@ def figures(
     tables: Sequence[ResolvedTable], left: Source, rights: Sequence[Source], context: JoinContext
 ) -> Iterator[pa.Table]:
     """Yield what sums up to the report of each table over tasks. Errors name the table."""
-    spine = Spine(left.num_rows, context)
+    spine = Spine(context)
     for table, right in zip(tables, rights, strict=True):
         with about(table.name):
             yield _figures_of(table, task_algorithm(table, left, right, context), spine, left, right, context)
@@ -72,13 +72,11 @@ def _figures_of(
     """Return what sums up to the report of a table over tasks, as `juncture.local.asof.report.figures_of` does."""
     distances = None
     if isinstance(table.join, ResolvedAsof):
-        counts, distances = match_counts(
-            table.join, left, right, context.within(MemoryBudget(context.memory.total_bytes))
-        )
-        found = None
+        own = context.within(MemoryBudget(context.memory.total_bytes))
+        counts, distances = match_counts(table.join, left, right, own)
+        leaked = None
         if table.check_available_at is not None:
-            found = _answer(table, algorithm, spine, left, right, context)
-        leaked = None if found is None else _leaked(table, found, left, context)
+            leaked = _leaked(table, _answer(table, algorithm, spine, left, right, context), left, context)
     else:
         report = report_of(table, algorithm, spine, left, right, context)
         counts, leaked = {"matched": report.matched, **report.reasons}, report.leaked

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.types import plain_type
-from juncture.kernels.array_types import Ints
 from juncture.kernels.hash_table import EMPTY
 from juncture.local.asof.sides import Left, Side, read_codes
 from juncture.local.reasons import CodedKeys
@@ -17,7 +15,7 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import MemoryBudget
 from juncture.runtime.sort import Slots, rows_with_key, sort_slots
 from juncture.runtime.sources import ParquetSource, Source, TableSource
-from juncture.runtime.take import gather, select
+from juncture.runtime.take import select
 from juncture.spec.resolved import Resolved
 
 _HELD_SHARE = 1 / 8
@@ -36,31 +34,13 @@ def read_spine(left: Source, context: JoinContext) -> tuple[Source, JoinContext]
     return TableSource(rows.combine_chunks()), context.within(MemoryBudget(total_bytes - size))
 
 
-@dataclass(frozen=True)
-class SpineOrder:
-    """The rows of the spine that can match, in the order of a list of keys and a column."""
-
-    coded: CodedKeys
-    slots: Slots
-
-    def all_rows(self) -> Ints:
-        """Return all rows of the spine: those that can match in their order, then the others."""
-        rows, total = self.slots.rows.astype(np.int64), len(self.coded.codes)
-        if len(rows) == total:
-            return rows
-        others = np.ones(total, np.bool_)
-        others[rows] = False
-        return np.concatenate([rows, np.flatnonzero(others)])
-
-
 class Spine:
     """What several joins know of their left side. Not for several threads at once."""
 
-    def __init__(self, rows: int, context: JoinContext) -> None:
-        self.rows = rows
+    def __init__(self, context: JoinContext) -> None:
         self._context = context
         self._keys: dict[Any, CodedKeys] = {}
-        self._orders: dict[Any, SpineOrder] = {}
+        self._orders: dict[Any, tuple[CodedKeys, Slots]] = {}
 
     def keys(self, join: Resolved, left: Source) -> CodedKeys:
         """Return the keys of a join in codes; `left` is the spine in the working types of the join."""
@@ -69,8 +49,11 @@ class Spine:
             self._keys[name] = CodedKeys.of(join, left, self._context)
         return self._keys[name]
 
-    def order(self, join: Any, left: Source) -> SpineOrder:
-        """Return the spine in the order of keys and left ``on``; raise `TooWideError` if a value has no code."""
+    def order(self, join: Any, left: Source) -> tuple[CodedKeys, Slots]:
+        """Return the keys, and the rows that can match in the order of keys and left ``on``.
+
+        Raises `TooWideError` if a value has no code.
+        """
         name = (_name_of_keys(join), join.left_on, join.domain)
         if name not in self._orders:
             coded = self.keys(join, left)
@@ -78,28 +61,19 @@ class Spine:
             here = read_codes(side, range(len(left.part_rows)), coded.keys.add, "left", self._context.quiet())
             codes = coded.codes if len(here.keys) == 0 else np.where(here.keys == EMPTY, here.keys, coded.codes)
             slots = sort_slots(codes, here.on, rows_with_key(codes), max(coded.keys.count, 1), self._context)
-            self._orders[name] = SpineOrder(coded, slots)
+            self._orders[name] = coded, slots
         return self._orders[name]
 
     def asof_left(self, join: Any, left: Source) -> Left:
         """Return the spine as the left side of as-of joins whose right rows are all known; raises like `order`."""
-        order = self.order(join, left)
+        coded, slots = self.order(join, left)
         return Left(
-            slots=order.slots,
-            keys=order.coded.keys,
+            slots=slots,
+            keys=coded.keys,
             limits=join.domain.limit(join.tolerance),
             barred=None,
             asof_codes=np.empty(0, np.int64),
         )
-
-    def in_order(self, join: Any, left: Source) -> tuple[TableSource, Ints]:
-        """Return the columns of the spine that a join compares in its order, and the row of each.
-
-        Raises `TooWideError` if a value has no code.
-        """
-        rows, names = self.order(join, left).all_rows(), join.compared("left")
-        columns = gather(left, names, rows, self._context)
-        return TableSource(pa.table(columns, schema=pa.schema([left.schema.field(name) for name in names]))), rows
 
 
 def _name_of_keys(join: Resolved) -> Any:
