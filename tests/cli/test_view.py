@@ -105,6 +105,22 @@ def test_a_column_names_the_table_and_another_one_the_epoch(ending):
     assert rows(result) == [("Emma", 12, 1, 2), ("Abbey", 10, 1, 3), ("Emma", 12, -1, 4)]
 
 
+@pytest.mark.parametrize("form", ["csv", "tsv", "json", "arrow"])
+def test_bytes_and_line_breaks_that_are_written_can_be_read(form, folder):
+    values = {"t": ["a\nb", 'say "a\n\n"', None, ",\t;"], "b": [b"\x00\xff\n", None, b"", b"plain"]}
+    table = pa.table(values, pa.schema({"t": pa.string(), "b": pa.binary()}))
+    pq.write_table(table, "first.parquet")
+    Path("none.jsonl").touch()
+    select = ("SELECT t, b FROM x", "--columns", "x=t string, b binary", "--output-format", form)
+    written = view(*select[:1], "--source", "x=first.parquet", "--changes", "none.jsonl", *select[3:]).stdout_bytes
+    Path("changes").write_bytes(written)
+    again = view(*select, "--changes", "changes", "--format", form, "-o", str(folder / "out"))
+    assert again.exit_code == 0, again.output
+    found = pq.read_table(sorted((folder / "out").glob("*.parquet"))).select(["t", "b"])
+    key = lambda row: str(row)  # noqa: E731
+    assert sorted(found.to_pylist(), key=key) == sorted(table.to_pylist(), key=key)
+
+
 def test_tables_without_changes_are_static_and_inputs_take_turns():
     Path("books.csv").write_text("book,price\nEmma,4\n")
     Path("a.jsonl").write_text('{"book": "Emma", "copies": 1}\n' * 2)
@@ -157,6 +173,7 @@ WRONG = {
     "CSV": ("book,copies\nEmma,3\n\nEmma,x\nEmma,y\n", "JN-FILE-DAMAGED", "in line 4 of in cannot be read"),
     "JSON": ('{"book": "Emma"}\n{"book": 1}\n', "JN-FILE-DAMAGED", "in line 2 of in cannot be read"),
     "no JSON": ('{"book": "Emma"}\n\n{"book\n', "JN-FILE-DAMAGED", "in line 3 of in cannot be read"),
+    "open quote": ('book,copies\nEmma,1\n"Emma,2\nAbbey,3\n', "JN-FILE-DAMAGED", "cannot be read"),
     "field": ("book,copies\nEmma,1,1\n", "JN-FILE-DAMAGED", "in line 2 of in cannot be read"),
     "header": ("book,copie\nEmma,1\n", "JN-SCHEMA-DIFFERENT", "Column 'copie' of in is not a column of sales"),
     "missing": ("book\nEmma\n", "JN-COLUMN-MISSING", "Column 'copies' is missing from the header of in"),

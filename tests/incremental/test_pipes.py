@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from itertools import chain, pairwise
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from juncture.files.text.options import TextOptions
 from juncture.incremental.sources.pipes import ChangeInput, EpochRule, PipesSource
 
+TEXTS = ["a", "bc", "d\n", '"\n\n", e', 'f"']
 SCHEMA = pa.schema({"k": pa.int64(), "t": pa.string()})
 
 
@@ -31,6 +33,11 @@ class Pieces(io.RawIOBase):
         return len(piece)
 
 
+def in_csv(text: str) -> str:
+    """Return a value of CSV. Quotes are doubled within quotes, and text after the start of a value."""
+    return '"' + text.replace('"', '""') + '"' if "\n" in text or text.startswith('"') else text
+
+
 def encoded(form: str, rows: list[tuple[int, str]], blanks: list[int], ends: bool) -> bytes:
     if form == "arrow":
         sink = io.BytesIO()
@@ -40,14 +47,14 @@ def encoded(form: str, rows: list[tuple[int, str]], blanks: list[int], ends: boo
                     pa.RecordBatch.from_pylist([{"k": k, "t": t} for k, t in rows[number : number + 3]], SCHEMA)
                 )
         return sink.getvalue()
-    lines = [f'{{"k": {k}, "t": "{t}"}}' if form == "json" else f"{k},{t}" for k, t in rows]
+    lines = [json.dumps({"k": k, "t": t}) if form == "json" else f"{k},{in_csv(t)}" for k, t in rows]
     body = "".join(line + "\n" * (1 + blank) for line, blank in zip(lines, blanks, strict=True))
     return (("k,t\n" if form == "csv" else "") + (body if ends else body.rstrip("\n"))).encode()
 
 
 @given(
     form=st.sampled_from(["csv", "json", "arrow"]),
-    rows=st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["a", "bc"])), min_size=1, max_size=12),
+    rows=st.lists(st.tuples(st.integers(0, 2), st.sampled_from(TEXTS)), min_size=1, max_size=12),
     blanks=st.lists(st.integers(0, 2), min_size=12, max_size=12),
     ends=st.booleans(),
     sizes=st.lists(st.integers(1, 20), max_size=40),

@@ -65,13 +65,13 @@ class Orders:
 
 
 def killed(commands: Commands, out: Path, chance: random.Random, change: Callable[[], object]) -> int:
-    """Kill a command at a random time, while it starts or writes epochs, and have changes come meanwhile."""
-    epochs, files = chance.choice([0, 1, 1, 2]), len(list(out.glob("*")))
-    until_s = time.monotonic() + (3 if epochs else chance.uniform(0, 0.5))
-    while time.monotonic() < until_s and not (epochs and len(list(out.glob("*"))) >= files + epochs):
-        time.sleep(0.02)
+    """Kill a command at a random time, while it starts or after an epoch, and have changes come meanwhile."""
+    files, wants_epoch = len(list(out.glob("*"))), chance.random() < 0.7
+    until_s = time.monotonic() + (60 if wants_epoch else chance.uniform(0, 0.5))
+    while time.monotonic() < until_s and not (wants_epoch and len(list(out.glob("*"))) > files):
+        time.sleep(0.01)
         change()
-    time.sleep(chance.uniform(0, 0.03))
+    time.sleep(chance.uniform(0, 0.1))
     return commands.end("kill")
 
 

@@ -5,97 +5,81 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import typer
 
 import juncture as jn
 from juncture.cli.console import messages
-from juncture.cli.inputs import Reading, as_parquet
+from juncture.cli.inputs import Reading, as_parquet, text_options
 from juncture.cli.options import STANDARD_INPUT, STANDARD_OUTPUT, check_there
 from juncture.cli.progress import step
 from juncture.cli.show import count, print_plan
 from juncture.errors import DataError, SchemaError, SpecError, did_you_mean
 from juncture.files.formats import COMPRESSED, format_by_name, format_of
-from juncture.files.text.options import TextOptions, column_types
+from juncture.files.text.options import column_types
 from juncture.files.text.types import as_text
 from juncture.files.text.write import Write, row_writer
 from juncture.incremental.changes.change_batch import written_schema
 from juncture.incremental.follow import Follower
 from juncture.incremental.sinks.sink import Sink
+from juncture.incremental.sources.files import as_base64, is_bytes
 from juncture.incremental.sources.pipes import ChangeInput, EpochRule, PipesSource
 from juncture.incremental.state.records import EpochFile
 from juncture.incremental.view import View
 from juncture.runtime.sources import ParquetSource
+
+if TYPE_CHECKING:
+    from juncture.cli.view import ViewOptions
 
 _EPOCH = "_epoch"
 _WRITTEN = "written"
 """The file in a state folder with the last epoch that was written to standard output."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ViewRequest:
-    """What `juncture view` requests; its options have the meaning of each."""
-
-    sql: str
-    changes: Sequence[str]
-    first_rows: Mapping[str, str]
-    columns: Mapping[str, str]
-    epoch_rows: int | None
-    epoch_by: str | None
-    epochs: bool
-    output: Path
-    output_format: str
-    input_format: str | None
-    text: TextOptions
-    state: Path | None
-    continued: bool
-    memory: str | None
-    unmatched_deletes: str
-    explain: bool
-
-
-def run(request: ViewRequest) -> None:
+def run(asked: ViewOptions) -> None:
     """Maintain a view until its inputs end."""
+    text = text_options(asked.delimiter, asked.nulls, asked.types)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="juncture-")))
-        reading = Reading(named=request.input_format, text=request.text)
+        reading = Reading(named=asked.input_format, text=text)
         first = {
             name: _FirstRows(ParquetSource(as_parquet(path, side=name, reading=reading, folder=folder).paths))
-            for name, path in request.first_rows.items()
+            for name, path in asked.first_rows.items()
         }
         tables = {name: rows.schema for name, rows in first.items()}
-        for name, declared in request.columns.items():
+        for name, declared in asked.declared.items():
             if name in tables:
                 raise SpecError(
                     f"Table {name!r} has --source and --columns. Pass one of them.", name="JN-ARGUMENT-CONFLICT"
                 )
             tables[name] = _schema(declared)
-        inputs = [_input(each, tables, request.input_format) for each in request.changes]
+        inputs = [_input(each, tables, asked.input_format) for each in asked.changes]
         changing = {name for each in inputs for name in each.tables}
         sources = {name: jn.Source(schema, static=name not in changing) for name, schema in tables.items()}
-        deletes: Any = request.unmatched_deletes
+        deletes: Any = asked.unmatched_deletes
         view = stack.enter_context(
-            jn.view(request.state, request.sql, sources=sources, memory=request.memory, unmatched_deletes=deletes)
+            jn.view(asked.state, asked.sql, sources=sources, memory=asked.memory, unmatched_deletes=deletes)
         )
-        rule = EpochRule(request.epoch_rows, request.epoch_by)
-        source = PipesSource(inputs, tables, first, rule, request.text, continued=request.continued)
-        sink: Sink = jn.into_files(request.output)
-        if request.output == STANDARD_OUTPUT:
-            sink = stack.enter_context(_standard_output(view, request))
+        rule = EpochRule(asked.epoch_rows, asked.epoch_by)
+        source = PipesSource(inputs, tables, first, rule, text, continued=asked.continued)
+        sink: Sink = jn.into_files(asked.output)
+        if asked.output == STANDARD_OUTPUT:
+            sink = stack.enter_context(_standard_output(view, asked))
         with step("Following") as shown:
             report = partial(shown.phase, done=0, total=0)
             follower = jn.follow(view, source, sink, on_epoch=lambda done: report(count(done.epoch, "epoch")))
             stack.callback(follower.close)
             _follow(follower, source)
-        if request.explain:
+        if asked.explain:
             print_plan(view.explain(), messages())
 
 
@@ -177,8 +161,8 @@ def _opened(path: str) -> BufferedReader:
 class _StandardOutput:
     """Standard output as a sink. The file ``written`` has the last epoch that was written."""
 
-    def __init__(self, write: Write, written: EpochFile | None, *, with_epochs: bool) -> None:
-        self._write, self._written, self._with_epochs = write, written, with_epochs
+    def __init__(self, write: Write, written: EpochFile | None) -> None:
+        self._write, self._written = write, written
         self._epoch: int | None = None
         if written is not None:
             self._epoch = written.read()
@@ -191,7 +175,7 @@ class _StandardOutput:
     def write(self, epoch: int, changes: Sequence[pa.RecordBatch]) -> None:
         """Write an epoch, and flush it for the reader."""
         for batch in changes:
-            self._write(batch.append_column(_EPOCH, pa.repeat(epoch, batch.num_rows)) if self._with_epochs else batch)
+            self._write(batch.append_column(_EPOCH, pa.repeat(epoch, batch.num_rows)))
         sys.stdout.buffer.flush()
         self._epoch = epoch
         if self._written is not None:
@@ -204,11 +188,24 @@ class _StandardOutput:
 
 
 @contextmanager
-def _standard_output(view: View, request: ViewRequest) -> Iterator[Sink]:
+def _standard_output(view: View, asked: ViewOptions) -> Iterator[Sink]:
     """Yield standard output as a sink of a view."""
-    form = format_of("-", named=request.output_format, argument="--output-format")
+    form = format_of("-", named=asked.output_format, argument="--output-format")
     schema = written_schema(view.answer_schema, "weight")
-    schema = schema.append(pa.field(_EPOCH, pa.int64())) if request.epochs else schema
-    written = None if request.state is None else EpochFile(request.state / _WRITTEN)
+    schema = schema.append(pa.field(_EPOCH, pa.int64())) if asked.epochs else schema
+    schema = schema if form == "arrow" else as_base64(schema)
+    written = None if asked.state is None else EpochFile(asked.state / _WRITTEN)
     with row_writer(schema, form, sys.stdout.buffer) as write:
-        yield _StandardOutput(write, written, with_epochs=request.epochs)
+        yield _StandardOutput(lambda batch: write(_shown(batch, schema)), written)
+
+
+def _shown(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the columns of a schema, with bytes as base64 where it has text."""
+    columns = []
+    # The schema may lack the last column.
+    for column, field in zip(batch.columns, schema, strict=False):
+        if is_bytes(column.type) and not is_bytes(field.type):
+            texts = [None if value is None else b64encode(value).decode("ascii") for value in column.to_pylist()]
+            column = pa.array(texts, pa.string())
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -13,11 +13,11 @@ from rich.text import Text
 from juncture.cli import join
 from juncture.cli import pipeline as pipelines
 from juncture.cli.console import messages, results
-from juncture.cli.inputs import Request
-from juncture.cli.options import with_parameters
+from juncture.cli.options import Request, with_parameters
 from juncture.cli.progress import step
 from juncture.cli.run import Planned, planned
 from juncture.cli.show import print_plan
+from juncture.cli.spark import step_on
 from juncture.files.output import replacing
 from juncture.planner.plan import Analysis
 from juncture.spec.arguments import check_choice
@@ -146,10 +146,5 @@ def _form(named: str | None, output: Path | None) -> Form:
 
 
 def _analyzed(ready: Planned) -> Analysis:
-    if ready.session is None:
-        with step("Joining") as joining:
-            return ready.plan.analyze(progress=joining.phase)
-    from juncture.cli.spark import stages
-
-    with step("Joining on Spark") as joining, stages(ready.session, joining):
-        return ready.plan.analyze()
+    with step_on(ready.session, "Joining" if ready.session is None else "Joining on Spark") as joining:
+        return ready.plan.analyze(progress=joining.phase)

@@ -1,27 +1,27 @@
-"""What a command requests besides the join itself, and its inputs, converted to Parquet."""
+"""The inputs of a command, converted to Parquet."""
 
 from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
 
-from juncture.cli.options import STANDARD_INPUT
+from juncture.cli.options import STANDARD_INPUT, Request, delimiter_of
 from juncture.cli.progress import step
 from juncture.errors import DataError, JunctureError, SchemaError, SpecError, did_you_mean
 from juncture.files.formats import COMPRESSED, WILDCARDS, Format, files_of, format_of, format_of_start, paths_of
-from juncture.files.text.options import TextOptions
+from juncture.files.text.options import TextOptions, column_types
 from juncture.inputs.files import Files
 from juncture.spec.kinds import Spec
 from juncture.spec.schema import Side
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Reading:
     """How the inputs of a join are read: the named format, options for text, and types to cast columns to."""
 
@@ -29,6 +29,18 @@ class Reading:
     union_by_name: bool = False
     text: TextOptions = field(default_factory=TextOptions)
     casts: Mapping[str, pa.DataType] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, request: Request) -> Reading:
+        """Return the options of a request."""
+        text = text_options(
+            request.delimiter,
+            request.nulls,
+            request.types,
+            has_header=request.header,
+            is_all_text=request.all_text,
+        )
+        return cls(request.input_format, request.union_by_name, text, column_types(request.casts, argument="--cast"))
 
     def finding(self, columns: frozenset[str]) -> Reading:
         """Return the options with inferred types for some columns, even if all others are text."""
@@ -45,6 +57,24 @@ class Reading:
                 )
 
 
+def text_options(
+    delimiter: str,
+    nulls: Sequence[str] | None,
+    types: Sequence[str] | None,
+    *,
+    has_header: bool = True,
+    is_all_text: bool = False,
+) -> TextOptions:
+    """Return the options for text, from those of a command."""
+    return TextOptions(
+        nulls=tuple(nulls or ()),
+        delimiter=delimiter_of(delimiter),
+        has_header=has_header,
+        types=column_types(types, argument="--type"),
+        is_all_text=is_all_text,
+    )
+
+
 def order_columns(spec: Spec) -> dict[Side, frozenset[str]]:
     """Return the columns of each side that order rows, since text would order them differently."""
     left, right = spec.ordered_keys()
@@ -53,25 +83,6 @@ def order_columns(spec: Spec) -> dict[Side, frozenset[str]]:
         "left": frozenset(name for name in left if isinstance(name, str)),
         "right": frozenset(name for name in right if isinstance(name, str)),
     }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """What a command requests besides the join itself; see `options` for the meaning of each."""
-
-    left: str
-    right: str
-    output: Path | None
-    overwrite: bool
-    reading: Reading
-    rows: int
-    engine: str
-    algorithm: str
-    explain: bool
-    output_format: str | None = None
-    report: bool = False
-    as_json: bool = False
-    memory: str | None = None
 
 
 _PEEK_BYTES = 4096

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import typer
 
 from juncture.cli import options
-from juncture.cli.options import check_there, with_parameters
+from juncture.cli.options import Request, check_there, with_parameters
 from juncture.errors import SpecError
 
 if TYPE_CHECKING:
-    from juncture.cli.inputs import Request
     from juncture.spec.aggregate import Call
     from juncture.spec.kinds import Spec
 
@@ -36,58 +35,6 @@ def joins() -> None:
     """Join two files or pipes: Parquet, CSV, JSON or Arrow."""
 
 
-def _request(
-    left: options.Left,
-    right: options.Right,
-    output: options.Output = None,
-    overwrite: options.Overwrite = False,
-    output_format: options.OutputFormat = None,
-    input_format: options.InputFormat = None,
-    union_by_name: options.UnionByName = False,
-    delimiter: options.Delimiter = ",",
-    header: options.Header = True,
-    nulls: options.Nulls = None,
-    types: options.Types = None,
-    all_text: options.AllText = False,
-    casts: options.Casts = None,
-    rows: options.Rows = 10,
-    engine: options.Engine = "local",
-    algorithm: options.Algorithm = "auto",
-    memory: options.Memory = None,
-    explain: options.Explain = False,
-    report: options.Report = False,
-    as_json: options.Json = False,
-) -> Request:
-    """Return the request of a command, whatever its kind of join."""
-    from juncture.cli.inputs import Reading, Request
-    from juncture.files.text.options import TextOptions, column_types
-
-    text = TextOptions(
-        nulls=tuple(nulls or ()),
-        delimiter=options.delimiter_of(delimiter),
-        has_header=header,
-        types=column_types(types, argument="--type"),
-        is_all_text=all_text,
-    )
-    return Request(
-        left=left,
-        right=right,
-        output=output,
-        overwrite=overwrite,
-        output_format=output_format,
-        reading=Reading(
-            named=input_format, union_by_name=union_by_name, text=text, casts=column_types(casts, argument="--cast")
-        ),
-        rows=rows,
-        engine=engine,
-        algorithm=algorithm,
-        memory=memory,
-        explain=explain,
-        report=report,
-        as_json=as_json,
-    )
-
-
 def _command(name: str, *also: str) -> Callable[[Callable[..., Spec]], Callable[..., Spec]]:
     """Register a command for a kind of join: two tables, the options of the decorated function, and shared ones.
 
@@ -95,9 +42,9 @@ def _command(name: str, *also: str) -> Callable[[Callable[..., Spec]], Callable[
     """
 
     def register(make: Callable[..., Spec]) -> Callable[..., Spec]:
-        # Parameters are read without importing the return types.
-        returned = {"Spec": Any, "Request": Any}
-        own, shared = (signature(each, eval_str=True, locals=returned).parameters for each in (make, _request))
+        # Parameters are read without importing the return type.
+        own = signature(make, eval_str=True, locals={"Spec": Any}).parameters
+        shared = signature(Request, eval_str=True).parameters
         sides = [shared[side] for side in ("left", "right")]
         rest = [
             each
@@ -110,7 +57,7 @@ def _command(name: str, *also: str) -> Callable[[Callable[..., Spec]], Callable[
             for side in ("left", "right"):
                 check_there(arguments[side], side)
             request = {each: arguments[each] for each in shared if each in arguments}
-            return make(**{each: arguments[each] for each in own}), _request(**request)
+            return make(**{each: arguments[each] for each in own}), Request(**request)
 
         def command(**arguments: Any) -> None:
             asked = read(**arguments)

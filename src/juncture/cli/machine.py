@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from juncture import __version__
 from juncture.cli.console import messages, results
 from juncture.cli.progress import step
+from juncture.cli.show import table_view
 from juncture.files.output import check_target, replacing
 from juncture.planner.constants import CONSTANTS_VARIABLE, Constants, constants_text
 from juncture.runtime.threads import available_cores
@@ -56,7 +56,8 @@ def calibrate(
     )
     with replacing(output) as fresh:
         fresh.write_text(constants_text(measured, heading), encoding="utf-8")
-    results().print(_comparison(measured))
+    rows = [(name, f"{value:.3g}", f"{getattr(Constants, name):g}") for name, value in measured.items()]
+    results().print(table_view(("constant", "measured", "built in"), rows, numbers=("measured", "built in")))
     messages().print(Text(f"Wrote {output}. To use it, set {CONSTANTS_VARIABLE}={output}"), soft_wrap=True)
 
 
@@ -75,16 +76,6 @@ def _spark() -> dict[str, float]:
 
         with step("Measuring on Spark") as measuring:
             return measure_spark(session, lambda what: measuring.phase(what, 0, 0))
-
-
-def _comparison(measured: dict[str, float]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("constant")
-    for heading in ("measured", "built in"):
-        table.add_column(heading, justify="right")
-    for name, value in measured.items():
-        table.add_row(name, f"{value:.3g}", f"{getattr(Constants, name):g}")
-    return table
 
 
 def warmup() -> None:

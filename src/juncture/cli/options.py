@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -219,6 +220,32 @@ Report = Annotated[
         help="Print how many rows matched, why others did not, and the distances of matches. Runs the join twice.",
     ),
 ]
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of a join command besides those of the join itself."""
+
+    left: Left
+    right: Right
+    output: Output = None
+    overwrite: Overwrite = False
+    output_format: OutputFormat = None
+    input_format: InputFormat = None
+    union_by_name: UnionByName = False
+    delimiter: Delimiter = ","
+    header: Header = True
+    nulls: Nulls = None
+    types: Types = None
+    all_text: AllText = False
+    casts: Casts = None
+    rows: Rows = 10
+    engine: Engine = "local"
+    algorithm: Algorithm = "auto"
+    memory: Memory = None
+    explain: Explain = False
+    report: Report = False
+    as_json: Json = False
 
 
 STANDARD_INPUT = "-"

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from juncture.cli.console import messages, results
 from juncture.cli.progress import Step, step
-from juncture.cli.show import count, heading
+from juncture.cli.show import count, heading, table_view
 from juncture.errors import SpecError
 from juncture.spec.arguments import check_choice
 
@@ -203,13 +203,11 @@ class _Running:
             self._session = self._stack.enter_context(self._begin())
         return self._session
 
-    @contextmanager
-    def watch(self, what: str) -> Iterator[Step]:
+    def watch(self, what: str) -> AbstractContextManager[Step]:
         """Show a step, and the Spark tasks that run in it."""
-        from juncture.cli.spark import stages
+        from juncture.cli.spark import step_on
 
-        with step(what) as shown, stages(self(), shown):
-            yield shown
+        return step_on(self(), what)
 
 
 def _finished(pipeline: Any, queries: Any) -> RunReport:
@@ -235,17 +233,14 @@ def _show(report: RunReport, *, as_json: bool) -> None:
         return
     console = results()
     if report.checks:
-        table = Table(box=None, pad_edge=False)
-        for heading_text in ("check", "expected", "found", ""):
-            table.add_column(heading_text)
-        for each in report.checks:
-            table.add_row(*map(Text, (each.of, each.expected, each.found, "yes" if each.passed else "no: a warning")))
-        console.print(heading("Checks"), table)
-    table = Table(box=None, pad_edge=False)
-    for heading_text in ("sink", "place", "rows", "time"):
-        table.add_column(heading_text, justify="right" if heading_text in ("rows", "time") else "left")
+        checks = [
+            (each.of, each.expected, each.found, "yes" if each.passed else "no: a warning") for each in report.checks
+        ]
+        console.print(heading("Checks"), table_view(("check", "expected", "found", ""), checks))
+    sinks = []
     for sink in report.sinks:
         rows = "" if sink.rows is None else f"{sink.rows:,}"
         took = "unchanged" if sink.unchanged else f"{sink.duration_s:.1f} s"
-        table.add_row(*map(Text, (sink.name, sink.place, rows, took)))
-    console.print(heading(f"Done in {report.duration_s:.1f} s"), table)
+        sinks.append((sink.name, sink.place, rows, took))
+    shown = table_view(("sink", "place", "rows", "time"), sinks, numbers=("rows", "time"))
+    console.print(heading(f"Done in {report.duration_s:.1f} s"), shown)

@@ -7,7 +7,7 @@ import logging
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -17,10 +17,11 @@ import typer
 from rich.text import Text
 
 from juncture.cli.console import errors, is_quiet, messages, results, show_log
-from juncture.cli.inputs import Request, as_parquet, order_columns
-from juncture.cli.options import STANDARD_INPUT, STANDARD_OUTPUT, is_here
+from juncture.cli.inputs import Reading, as_parquet, order_columns
+from juncture.cli.options import STANDARD_INPUT, STANDARD_OUTPUT, Request, is_here
 from juncture.cli.progress import step
 from juncture.cli.show import count, heading, leading_columns, print_plan, report_view, rows_view
+from juncture.cli.spark import spark_session, step_on, write_parquet
 from juncture.errors import SpecError
 from juncture.files.formats import FORMATS, Format, format_of, paths_of
 from juncture.files.output import check_target, replacing
@@ -29,7 +30,6 @@ from juncture.spec.schema import SIDES
 
 if TYPE_CHECKING:
     from juncture.planner.plan import Plan
-    from juncture.planner.report import MatchReport
     from juncture.spec.kinds import Spec
 
 
@@ -45,6 +45,7 @@ class Planned:
 def planned(spec: Spec, request: Request, *, is_analyzed: bool = False) -> Iterator[Planned]:
     """Validate a request and plan its join, which can run inside the block."""
     check_choice("--engine", request.engine, ("local", "spark"))
+    reading = Reading.of(request)
     paths = (request.left, request.right)
     if paths == (STANDARD_INPUT, STANDARD_INPUT):
         raise SpecError(
@@ -67,16 +68,16 @@ def planned(spec: Spec, request: Request, *, is_analyzed: bool = False) -> Itera
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="juncture-")))
         ordered = order_columns(spec)
         left, right = (
-            as_parquet(path, side=side, reading=request.reading.finding(ordered[side]), folder=folder)
+            as_parquet(path, side=side, reading=reading.finding(ordered[side]), folder=folder)
             for side, path in zip(SIDES, paths, strict=True)
         )
-        session = stack.enter_context(_session(request.engine, is_analyzed))
+        session = None if request.engine == "local" else stack.enter_context(spark_session(is_analyzed=is_analyzed))
         with step("Planning"):
             # Imported late, so that errors in inputs are reported at once.
             from juncture.joins.planning import plan as plan_join
 
             plan = plan_join(left, right, spec, algorithm=request.algorithm, spark=session, memory=request.memory)
-        request.reading.check_columns([*plan.join.left_schema.names, *plan.join.right_schema.names])
+        reading.check_columns([*plan.join.left_schema.names, *plan.join.right_schema.names])
         yield Planned(plan=plan, session=session)
 
 
@@ -100,7 +101,8 @@ def run(spec: Spec, request: Request) -> None:
         else:
             done |= _write(plan, session, request.output, output_format)
         if request.report:
-            report = _report(plan, session)
+            with step_on(session, "Counting matches") as counting:
+                report = plan.match_report(progress=counting.phase)
             done["report"] = report.to_dict()
             if not request.as_json:
                 errors().print(heading("Match report"), report_view(report))
@@ -119,14 +121,6 @@ def _output_format(request: Request) -> Format:
     return format_of(str(request.output), named=None, argument="--output")
 
 
-def _session(engine: str, is_analyzed: bool) -> AbstractContextManager[Any]:
-    if engine == "local":
-        return nullcontext()
-    from juncture.cli.spark import spark_session
-
-    return spark_session(is_analyzed=is_analyzed)
-
-
 @contextmanager
 def _joined_here(plan: Plan, what: str) -> Iterator[pa.RecordBatchReader]:
     """Join in-process, and yield the result as a reader of batches."""
@@ -141,9 +135,7 @@ def _show_rows(plan: Plan, session: Any, request: Request) -> dict[str, Any]:
         with _joined_here(plan, "Joining") as batches:
             head, total = _head(batches, request.rows)
     else:
-        from juncture.cli.spark import stages
-
-        with step("Joining on Spark") as joining, stages(session, joining):
+        with step_on(session, "Joining on Spark"):
             head = plan.execute().limit(request.rows).toArrow()
     if not request.as_json:
         console = results()
@@ -167,8 +159,6 @@ def _write(plan: Plan, session: Any, output: Path, output_format: Format) -> dic
     else:
         with replacing(output) as fresh:
             if session is not None and output_format == "parquet":
-                from juncture.cli.spark import write_parquet
-
                 written = write_parquet(session, plan.execute(), fresh)
             else:
                 written = _write_rows(plan, session, fresh, output_format, output.suffix)
@@ -184,21 +174,9 @@ def _write_rows(plan: Plan, session: Any, target: Path | IO[bytes], row_format: 
     if session is None:
         with _joined_here(plan, f"Joining into {row_format}") as batches:
             return write_rows(batches, row_format, target, ending=ending)
-    from juncture.cli.spark import write_parquet
-
     beside = target.parent if isinstance(target, Path) else None
     with tempfile.TemporaryDirectory(dir=beside, prefix=".juncture-") as folder:
         parquet = Path(folder, "rows")
         rows = write_parquet(session, plan.execute(), parquet)
         with step(f"Writing {row_format}", total=rows) as writing:
             return write_rows(parquet, row_format, target, ending=ending, advance=writing.advance)
-
-
-def _report(plan: Plan, session: Any) -> MatchReport:
-    if session is None:
-        with step("Counting matches") as counting:
-            return plan.match_report(progress=counting.phase)
-    from juncture.cli.spark import stages
-
-    with step("Counting matches") as counting, stages(session, counting):
-        return plan.match_report()

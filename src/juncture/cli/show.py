@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -25,6 +25,16 @@ _GAP = 2
 def heading(text: str) -> RenderableType:
     """Return a heading."""
     return Padding(Text(text, style="bold"), (1, 0, 0, 0), expand=False)
+
+
+def table_view(headings: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[str] = ()) -> Table:
+    """Return rows of texts as a table, in which columns of numbers are right-aligned."""
+    table = Table(box=None, pad_edge=False)
+    for each in headings:
+        table.add_column(each, justify="right" if each in numbers else "left")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
 
 
 def count(rows: int, noun: str = "row") -> str:

@@ -10,7 +10,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any
@@ -113,14 +113,13 @@ def _is_descriptor_2(stream: Any) -> bool:
 
 
 @contextmanager
-def stages(session: Any, shown: Step) -> Iterator[None]:
-    """Show the tasks of the block's Spark jobs as the progress of a step."""
-    if _is_connect(session):
-        with _connect_stages(session, shown):
-            yield
-    else:
-        with _classic_stages(session, shown):
-            yield
+def step_on(session: Any, description: str) -> Iterator[Step]:
+    """Show a step; with a session, the tasks of the block's Spark jobs are its progress."""
+    with step(description) as shown, ExitStack() as stack:
+        if session is not None:
+            stages = _connect_stages if _is_connect(session) else _classic_stages
+            stack.enter_context(stages(session, shown))
+        yield shown
 
 
 @contextmanager
@@ -162,6 +161,6 @@ def _classic_stages(session: Any, shown: Step) -> Iterator[None]:
 
 def write_parquet(session: Any, frame: Any, target: Path) -> int:
     """Write the rows of a Spark query to a folder of Parquet files, and return their number."""
-    with step("Joining on Spark") as joining, stages(session, joining):
+    with step_on(session, "Joining on Spark"):
         frame.write.parquet(str(target.absolute()))
     return sum(pq.read_metadata(file).num_rows for file in target.glob("*.parquet"))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
+from inspect import signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from juncture.cli import options
-from juncture.cli.options import STANDARD_OUTPUT, check_there
+from juncture.cli.options import STANDARD_OUTPUT, check_there, with_parameters
 from juncture.errors import SpecError
 from juncture.spec.arguments import check_choice
 
@@ -18,114 +20,108 @@ _OUTPUT_FORMATS = ("csv", "tsv", "json", "arrow")
 _tables, _epochs, _files, _run = (
     partial(typer.Option, rich_help_panel=panel) for panel in ("Tables", "Epochs", "Files", "Run")
 )
-_Sql = Annotated[str, typer.Argument(help="Query in DuckDB's SQL.")]
-_Changes = Annotated[
-    list[str],
-    _tables(
-        metavar="[TABLES=]PATH",
-        help="Changes: a file, a named pipe, or - for standard input. sales=- are changes of one table. With several, "
-        "as in sales,books=-, the column _table names the table of a row. By default, all tables change. Repeatable.",
-    ),
-]
-_Source = Annotated[
-    list[str] | None,
-    _tables(metavar="TABLE=PATH", help="First rows of a table: a file, a folder or a glob. Repeatable."),
-]
-_Columns = Annotated[
-    list[str] | None,
-    _tables(
-        metavar="TABLE=COLUMNS",
-        help="Columns of a table that is empty first, such as 'sales=id bigint, price decimal(9,2)'. Repeatable.",
-    ),
-]
-_EpochRows = Annotated[int | None, _epochs(metavar="COUNT", min=1, help="Rows of an epoch. Default: those that wait.")]
-_EpochBy = Annotated[
-    str | None, _epochs(metavar="COLUMN", help="Column of the changes with another value in each epoch.")
-]
-_Epochs = Annotated[bool, _epochs("--epochs", help="Add the column _epoch to the output.")]
-_Output = Annotated[
-    Path,
-    _files("--output", "-o", metavar="PATH", help="Output: -, or a folder for one Parquet file for each epoch."),
-]
-_OutputFormat = Annotated[
-    str, _files("--output-format", metavar="NAME", help="Format of standard output: csv, tsv, json or arrow.")
-]
-_InputFormat = Annotated[
-    str | None,
-    _files(
-        "--format",
-        metavar="NAME",
-        help="Format of inputs, if not clear from extension or content: csv, tsv, json or arrow; parquet for --source.",
-    ),
-]
-_State = Annotated[Path | None, _run(metavar="FOLDER", help="Folder with the state, to continue after a restart.")]
-_Continued = Annotated[
-    bool, _run("--continued", help="With --state: inputs have only new rows. By default, applied rows are skipped.")
-]
-_Deletes = Annotated[str, _run(metavar="RULE", help="Deletes of rows that do not exist: error or count.")]
-_Explain = Annotated[bool, _run("--explain", help="Print the operators at the end, with rows, memory and time.")]
 
 
-def view(
-    sql: _Sql,
-    changes: _Changes,
-    source: _Source = None,
-    columns: _Columns = None,
-    epoch_rows: _EpochRows = None,
-    epoch_by: _EpochBy = None,
-    epochs: _Epochs = False,
-    output: _Output = STANDARD_OUTPUT,
-    output_format: _OutputFormat = "csv",
-    input_format: _InputFormat = None,
-    delimiter: options.Delimiter = ",",
-    nulls: options.Nulls = None,
-    types: options.Types = None,
-    state: _State = None,
-    continued: _Continued = False,
-    memory: options.Memory = None,
-    unmatched_deletes: _Deletes = "error",
-    explain: _Explain = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ViewOptions:
+    """The options of `juncture view`."""
+
+    sql: Annotated[str, typer.Argument(help="Query in DuckDB's SQL.")]
+    changes: Annotated[
+        list[str],
+        _tables(
+            metavar="[TABLES=]PATH",
+            help="Changes: a file, a named pipe, or - for standard input. sales=- are changes of one table. With "
+            "several, as in sales,books=-, the column _table names the table of a row. By default, all tables change. "
+            "Repeatable.",
+        ),
+    ]
+    source: Annotated[
+        list[str] | None,
+        _tables(metavar="TABLE=PATH", help="First rows of a table: a file, a folder or a glob. Repeatable."),
+    ] = None
+    columns: Annotated[
+        list[str] | None,
+        _tables(
+            metavar="TABLE=COLUMNS",
+            help="Columns of a table that is empty first, such as 'sales=id bigint, price decimal(9,2)'. Repeatable.",
+        ),
+    ] = None
+    epoch_rows: Annotated[
+        int | None, _epochs(metavar="COUNT", min=1, help="Rows of an epoch. Default: those that wait.")
+    ] = None
+    epoch_by: Annotated[
+        str | None, _epochs(metavar="COLUMN", help="Column of the changes with another value in each epoch.")
+    ] = None
+    epochs: Annotated[bool, _epochs("--epochs", help="Add the column _epoch to the output.")] = False
+    output: Annotated[
+        Path,
+        _files("--output", "-o", metavar="PATH", help="Output: -, or a folder for one Parquet file for each epoch."),
+    ] = STANDARD_OUTPUT
+    output_format: Annotated[
+        str, _files("--output-format", metavar="NAME", help="Format of standard output: csv, tsv, json or arrow.")
+    ] = "csv"
+    input_format: Annotated[
+        str | None,
+        _files(
+            "--format",
+            metavar="NAME",
+            help="Format of inputs, if not clear from extension or content: csv, tsv, json or arrow; parquet for "
+            "--source.",
+        ),
+    ] = None
+    delimiter: options.Delimiter = ","
+    nulls: options.Nulls = None
+    types: options.Types = None
+    state: Annotated[
+        Path | None, _run(metavar="FOLDER", help="Folder with the state, to continue after a restart.")
+    ] = None
+    continued: Annotated[
+        bool,
+        _run("--continued", help="With --state: inputs have only new rows. By default, applied rows are skipped."),
+    ] = False
+    memory: options.Memory = None
+    unmatched_deletes: Annotated[
+        str, _run(metavar="RULE", help="Deletes of rows that do not exist: error or count.")
+    ] = "error"
+    explain: Annotated[bool, _run("--explain", help="Print the operators at the end, with rows, memory and time.")] = (
+        False
+    )
+
+    @property
+    def first_rows(self) -> dict[str, str]:
+        """The paths of --source by table."""
+        return _named("--source", self.source)
+
+    @property
+    def declared(self) -> dict[str, str]:
+        """The columns of --columns by table."""
+        return _named("--columns", self.columns)
+
+
+def _view(**arguments: Any) -> None:
+    asked = ViewOptions(**arguments)
+    for name, path in asked.first_rows.items():
+        check_there(path, name)
+    if asked.epoch_rows is not None and asked.epoch_by is not None:
+        raise SpecError("--epoch-rows and --epoch-by exclude each other. Pass one.", name="JN-ARGUMENT-CONFLICT")
+    check_choice("--output-format", asked.output_format, _OUTPUT_FORMATS)
+    # Most modules are imported from here on, so that errors in arguments are reported at once.
+    from juncture.cli.changes import run
+
+    run(asked)
+
+
+view = with_parameters(
+    _view,
+    signature(ViewOptions, eval_str=True).parameters.values(),
     """Maintain the result of an SQL query: changes of its tables in, changes of the result out.
 
     [dim]juncture view 'SELECT book, sum(copies) FROM sales GROUP BY book' --source sales=sales/ --changes sales=-
     juncture view 'SELECT * FROM sales JOIN books USING (book)' --source books=books.csv \
 --columns 'sales=book string, copies int' --changes sales=- --output-format json --state state[/dim]
-    """
-    paths = _named("--source", source)
-    for name, path in paths.items():
-        check_there(path, name)
-    if epoch_rows is not None and epoch_by is not None:
-        raise SpecError("--epoch-rows and --epoch-by exclude each other. Pass one.", name="JN-ARGUMENT-CONFLICT")
-    check_choice("--output-format", output_format, _OUTPUT_FORMATS)
-    # Most modules are imported from here on, so that errors in arguments are reported at once.
-    from juncture.cli.changes import ViewRequest, run
-    from juncture.files.text.options import TextOptions, column_types
-
-    text = TextOptions(
-        nulls=tuple(nulls or ()),
-        delimiter=options.delimiter_of(delimiter),
-        types=column_types(types, argument="--type"),
-    )
-    request = ViewRequest(
-        sql=sql,
-        changes=changes,
-        first_rows=paths,
-        columns=_named("--columns", columns),
-        epoch_rows=epoch_rows,
-        epoch_by=epoch_by,
-        epochs=epochs,
-        output=output,
-        output_format=output_format,
-        input_format=input_format,
-        text=text,
-        state=state,
-        continued=continued,
-        memory=memory,
-        unmatched_deletes=unmatched_deletes,
-        explain=explain,
-    )
-    run(request)
+    """,
+)
 
 
 def _named(option: str, texts: list[str] | None) -> dict[str, str]:

@@ -129,18 +129,23 @@ class SourceSection(_TableSection):
         return self.path or []
 
 
-class JoinStep(_Section):
-    """A step that joins two tables, with the arguments of its spec."""
+class _PairStep(_Section):
+    """A step over two tables."""
 
     left: Text
     right: Text
-    spec: Spec
-    algorithm: StrictStr = "auto"
 
     @property
     def inputs(self) -> list[str]:
         """The inputs of the step."""
         return [self.left, self.right]
+
+
+class JoinStep(_PairStep):
+    """A step that joins two tables, with the arguments of its spec."""
+
+    spec: Spec
+    algorithm: StrictStr = "auto"
 
 
 class ManyTable(_Section):
@@ -162,17 +167,10 @@ class ManyStep(_Section):
         return [self.left, *(each.right for each in self.tables.values())]
 
 
-class InterpolateStep(_Section):
+class InterpolateStep(_PairStep):
     """A step that interpolates between rows."""
 
-    left: Text
-    right: Text
     arguments: Mapping[str, Any]
-
-    @property
-    def inputs(self) -> list[str]:
-        """The inputs of the step."""
-        return [self.left, self.right]
 
 
 class GridSection(_Section):

@@ -124,10 +124,6 @@ class Checked:
     passed: bool
     fails: bool  # whether the pipeline stops if it has not passed
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain data."""
-        return asdict(self)
-
 
 def checked(check: Check, engine: Engine) -> Iterator[Checked]:
     """Yield the result of each expectation of a check."""
@@ -214,11 +210,7 @@ class RunReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain data."""
-        return {
-            "sinks": [vars(each) for each in self.sinks],
-            "checks": [each.to_dict() for each in self.checks],
-            "duration_s": self.duration_s,
-        }
+        return asdict(self)
 
 
 Begin = Callable[[Sequence[str]], Engine]

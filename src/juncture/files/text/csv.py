@@ -75,7 +75,7 @@ def _parsed(
     return csv.read_csv(
         BytesIO(data),
         read_options=csv.ReadOptions(column_names=list(names), skip_rows=1 if has_header else 0),
-        parse_options=csv.ParseOptions(delimiter=options.delimiter),
+        parse_options=csv.ParseOptions(delimiter=options.delimiter, newlines_in_values=options.has_line_breaks),
         convert_options=csv.ConvertOptions(
             column_types=types,
             include_columns=list(only),

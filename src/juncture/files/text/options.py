@@ -40,6 +40,7 @@ class TextOptions:
     types: Mapping[str, pa.DataType] = field(default_factory=dict)  # types of columns that are not inferred
     is_all_text: bool = False  # whether CSV columns without a type are text, except those below, which are inferred
     found: frozenset[str] = frozenset()
+    has_line_breaks: bool = False  # whether quoted values of CSV may have line breaks
 
 
 def column_type(text: str, *, argument: str) -> pa.DataType:

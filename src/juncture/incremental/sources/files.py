@@ -7,6 +7,7 @@ such a name, and rename the file. The formats are those of `juncture.incremental
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import time
@@ -134,19 +135,56 @@ def json_changes(data: bytes, schema: pa.Schema) -> pa.Table:
         return schema.empty_table()
     names = json.loads(data.partition(b"\n")[0])
     # Arrow's JSON reader parses dates as numbers, but casts them from text.
-    columns = [(field.name, pa.string() if pat.is_date(field.type) else field.type) for field in schema]
+    columns = [(field.name, pa.string() if pat.is_date(field.type) else field.type) for field in as_base64(schema)]
     row = pa.struct(columns)
-    if "op" in names and "op" not in schema.names:
+    is_pairs = "op" in names and "op" not in schema.names
+    if is_pairs:
         fields = [("op", pa.string()), ("before", row), ("after", row)]
     else:
         marks = [(WEIGHT, pa.int64()), (CHANGE_TYPE, pa.string())]
         fields = [*columns, *(mark for mark in marks if mark[0] in names)]
-    return pj.read_json(
+    changes = pj.read_json(
         io.BytesIO(data),
         # Each line has to fit in a block.
         read_options=pj.ReadOptions(block_size=len(data) + 1),
         parse_options=pj.ParseOptions(explicit_schema=pa.schema(fields)),
     )
+    if not is_pairs:
+        return from_base64(changes, schema)
+    for place, name in enumerate(changes.column_names):
+        if name in ("before", "after"):
+            rows = changes.column(place).combine_chunks()
+            fields = from_base64(pa.Table.from_arrays(rows.flatten(), rows.type.names), schema)
+            arrays = [each.combine_chunks() for each in fields.columns]
+            changes = changes.set_column(
+                place, name, pa.StructArray.from_arrays(arrays, fields.column_names, mask=rows.is_null())
+            )
+    return changes
+
+
+def as_base64(schema: pa.Schema) -> pa.Schema:
+    """Return the columns of text formats, in which bytes are base64."""
+    return pa.schema([field.with_type(pa.string()) if is_bytes(field.type) else field for field in schema])
+
+
+def is_bytes(data_type: pa.DataType) -> bool:
+    """Return whether values are bytes."""
+    return bool(pat.is_binary(data_type) or pat.is_large_binary(data_type) or pat.is_fixed_size_binary(data_type))
+
+
+def from_base64(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return rows with the bytes of the columns that a schema has as bytes."""
+    for place, name in enumerate(rows.column_names):
+        if name in schema.names and is_bytes(schema.field(name).type):
+            try:
+                values = [
+                    None if text is None else base64.b64decode(text, validate=True)
+                    for text in rows.column(place).to_pylist()
+                ]
+            except ValueError as error:
+                raise pa.ArrowInvalid(f"column {name!r} is not base64: {error}") from error
+            rows = rows.set_column(place, name, pa.chunked_array([pa.array(values, schema.field(name).type)]))
+    return rows
 
 
 def typed(changes: pa.Table, schema: pa.Schema) -> pa.Table:

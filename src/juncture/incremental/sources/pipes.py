@@ -27,7 +27,7 @@ from juncture.files.formats import Format, format_of_start
 from juncture.files.text import csv, json
 from juncture.files.text.options import TextOptions
 from juncture.incremental.changes.change_batch import CHANGE_TYPE, WEIGHT
-from juncture.incremental.sources.files import json_changes, typed
+from juncture.incremental.sources.files import as_base64, from_base64, json_changes, typed
 from juncture.incremental.sources.source import Read, Snapshot, SourceEpoch
 
 TABLE = "_table"
@@ -36,8 +36,14 @@ TABLE = "_table"
 _MARKS = {WEIGHT: pa.int64(), CHANGE_TYPE: pa.string()}
 _BLOCK_BYTES = 1 << 16
 _WAITING_BLOCKS = 16
-_LINE = re.compile(rb"(?:\r?\n)*[^\n]+\n")
-"""A line, after empty lines."""
+_LINE = rb"((?:\r?\n)*+(?:%s)++\n)|.+"
+"""A line, after empty lines; else what has arrived of the next one. The placeholder is for what a line consists of."""
+
+
+def _csv_parts(delimiter: str) -> bytes:
+    """Return the parts of a line of CSV: quotes at the start of a value enclose line breaks, others are text."""
+    between = re.escape(delimiter).encode() + rb"\n"
+    return rb'[^"\n]++|(?<![^%s])"(?:[^"]++|"")*+"|(?<=[^%s])"' % (between, between)
 
 
 class _Lines:
@@ -46,15 +52,16 @@ class _Lines:
     unit = "line"
 
     def __init__(self, text: TextOptions, names: Sequence[str] = ()) -> None:
-        self._text = text
+        self._text = replace(text, has_line_breaks=True)
         self.names = names
+        self._line = re.compile(_LINE % (_csv_parts(text.delimiter) if names else rb"[^\n]"), re.DOTALL)
 
     def rows(self, stream: BufferedReader) -> Iterator[list[bytes]]:
         """Yield lines as they arrive."""
         rest = b""
         while block := stream.read1(_BLOCK_BYTES):
             rest += block
-            if b"\n" in block and (lines := _LINE.findall(rest)):
+            if b"\n" in block and (lines := list(filter(None, self._line.findall(rest)))):
                 yield lines
                 rest = rest[sum(map(len, lines)) :]
         if rest.strip():
@@ -73,8 +80,10 @@ class _Lines:
         data = b"".join(lines)
         if not self.names:
             return list(json.values(data, column).to_pylist())
-        schema = pa.schema({column: pa.string()})
-        return list(csv.read(data, self.names, schema, self._text, has_header=False)[column].to_pylist())
+        return list(self._read(data, pa.schema({column: pa.string()}))[column].to_pylist())
+
+    def _read(self, data: bytes, schema: pa.Schema) -> pa.Table:
+        return csv.read(data, self.names, schema, self._text, has_header=False)
 
     def taken(self, lines: list[bytes], places: Sequence[int]) -> list[bytes]:
         """Return some of the lines."""
@@ -86,7 +95,7 @@ class _Lines:
         if not self.names:
             return json_changes(data, schema)
         marks = [(name, _MARKS[name]) for name in _MARKS if name in self.names and name not in schema.names]
-        return csv.read(data, self.names, pa.schema([*schema, *marks]), self._text, has_header=False)
+        return from_base64(self._read(data, pa.schema([*as_base64(schema), *marks])), schema)
 
 
 class _Batches:
