@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from juncture.cli.console import messages, results
-from juncture.cli.progress import Step, step
+from juncture.cli.progress import step
 from juncture.cli.show import count, heading, table_view
 from juncture.errors import SpecError
 from juncture.spec.arguments import check_choice
@@ -171,9 +172,12 @@ def run(
     elif chosen == "local":
         report = pipeline.run(force=force, memory=memory, watch=step, **sinks)
     else:
+        from juncture.cli.spark import step_on
+
         with ExitStack() as stack:
-            running = _Running(stack, lambda: session(pipeline, master, remote))
-            report = pipeline.run(running, force=force, watch=running.watch, **sinks)
+            # Spark starts if there is work.
+            started = cache(lambda: stack.enter_context(session(pipeline, master, remote)))
+            report = pipeline.run(started, force=force, watch=lambda what: step_on(started(), what), **sinks)
     _show(report, as_json=as_json)
 
 
@@ -187,27 +191,6 @@ def session(pipeline: Any, master: str | None, remote: str | None, *, is_stream:
     settings |= {name: str(value) for name, value in pipeline.file.spark.items()}
     with spark_session(master=master, remote=remote, settings=settings) as started:
         yield started
-
-
-class _Running:
-    """A Spark session that starts on first use."""
-
-    def __init__(self, stack: ExitStack, begin: Callable[[], AbstractContextManager[Any]]) -> None:
-        self._stack = stack
-        self._begin = begin
-        self._session: Any = None
-
-    def __call__(self) -> Any:
-        """Return the session."""
-        if self._session is None:
-            self._session = self._stack.enter_context(self._begin())
-        return self._session
-
-    def watch(self, what: str) -> AbstractContextManager[Step]:
-        """Show a step, and the Spark tasks that run in it."""
-        from juncture.cli.spark import step_on
-
-        return step_on(self(), what)
 
 
 def _finished(pipeline: Any, queries: Any) -> RunReport:

@@ -147,19 +147,19 @@ def _clauses(step: Derived) -> Iterator[str]:
     if step.filter is not None:
         yield f"where {step.filter}"
     if step.agg is not None:
-        yield f"by {', '.join(step.by) or 'nothing'}: {_listed([f'{text} AS {n}' for n, text in step.agg.items()])}"
+        yield f"by {', '.join(step.by) or 'nothing'}: {_named(step.agg)}"
     if isinstance(step.select, dict):
-        yield f"select {_listed([f'{text} AS {name}' for name, text in step.select.items()])}"
+        yield f"select {_named(step.select)}"
     elif step.select is not None:
-        yield f"select {_listed(step.select)}"
+        yield f"select {', '.join(step.select)}"
     if step.distinct:
         yield "each row once"
     if step.grid is not None:
         yield f"a row every {step.grid.every} of {step.grid.on}"
 
 
-def _listed(texts: Sequence[str]) -> str:
-    return ", ".join(texts)
+def _named(expressions: Mapping[str, str]) -> str:
+    return ", ".join(f"{text} AS {name}" for name, text in expressions.items())
 
 
 def _check(check: Check) -> tuple[str, str]:

@@ -205,8 +205,9 @@ class Pipeline:
 
         check_choice("format", format, ("text", "html"))
         if spark is None:
-            plan_of = planned_here(self.file, self.folder, self.check())
-            explained = Explained(self.file, self.folder, self.check(), plan_of, "in this process", (NOT_YET,))
+            schemas = self.check()
+            plan_of = planned_here(self.file, self.folder, schemas)
+            explained = Explained(self.file, self.folder, schemas, plan_of, "in this process", (NOT_YET,))
         else:
             explained = self._explained_on(spark)
         return explained.html() if format == "html" else explained.text()
