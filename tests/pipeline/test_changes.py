@@ -150,6 +150,29 @@ STEPS = {
     + SUMS
     + '[steps.sizes]\nfrom = "sums"\nby = "n"\nagg = { k = "max(k)" }\n'
     + '[sinks.sizes]\nfrom = "sizes"\npath = "sizes"\nchanges = "sizes-changes"\n',
+    "a union in SQL": PIPELINE
+    + """
+[steps.both]
+from = ["some", "rated", "regions"]
+sql = '''
+SELECT k, far FROM "some" UNION ALL SELECT k, far + 1 FROM "some" UNION ALL
+SELECT r.k, n.k FROM rated AS r JOIN regions AS n USING (k)
+'''
+[sinks.both]
+from = "both"
+path = "both"
+changes = "both-changes"
+""",
+    "groups in SQL": PIPELINE
+    + """
+[steps.sizes]
+from = "rated"
+sql = "SELECT k, count(*) AS n, sum(far) AS far FROM rated WHERE far > 0 GROUP BY ALL"
+[sinks.sizes]
+from = "sizes"
+path = "sizes"
+changes = "sizes-changes"
+""",
     "distinct rows": PIPELINE.replace('filter = "n < 11"', 'filter = "n < 11"\ndistinct = true'),
     "expressions of DuckDB": PIPELINE.replace(
         'twice = "far * 2"', "twice = \"concat(lpad(cast(far as string), 3, '0'), repeat(m, 2))\""
@@ -203,6 +226,26 @@ def test_what_changes_in_this_process_adds_up_to_a_batch_run(tmp_path, case, see
                     for given, wanted in sinks_of(tmp_path, write_pipeline(tmp_path, STEPS[case])).values():
                         assert given == wanted
                         assert turn < 5 or wanted
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELECT fa FROM rates", "The query does not fit the tables of from: Referenced column"),
+        ("SELECT 1 FROM orders", "Table with name orders does not exist"),
+        ("CREATE TABLE x (k INT)", "sql= is not one query"),
+        ("SELECT k FROM rates USING SAMPLE 1 ROWS", "not supported"),
+    ],
+)
+def test_sql_that_cannot_be_maintained_is_said_with_its_line(folder, sql, message):
+    text = f'{PIPELINE}[steps.asked]\nfrom = "rates"\nsql = "{sql}"\n'
+    text += '[sinks.asked]\nfrom = "asked"\npath = "asked"\nchanges = "asked-changes"\n'
+    with pytest.raises(PipelineError) as caught:
+        write_pipeline(folder, text).check(mode="changes")
+    assert [(each.where, message in each.message) for each in caught.value.problems] in (
+        [("steps.asked.sql", True)],
+        [("steps.asked", True)],
+    ), caught.value
 
 
 def test_sinks_share_the_steps_that_they_have_in_common(folder):

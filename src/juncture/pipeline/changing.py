@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from juncture.errors import JunctureError, PlanError, SchemaError
 from juncture.incremental.changes.change_batch import WEIGHT, rows_within
 from juncture.pipeline.graph import needed_for, steps_in_order
-from juncture.pipeline.model import Derived, File, JoinStep, SinkSection, Step
+from juncture.pipeline.model import Derived, File, JoinStep, SinkSection, SqlStep, Step
 from juncture.pipeline.problems import Problems
 from juncture.pipeline.schemas import Schemas
 from juncture.planner.decision import Engine
@@ -155,6 +155,8 @@ def _refusals(step: Step, schemas: Schemas) -> _Refusals:
     if isinstance(step, Derived):
         why = "grid= cannot be maintained over changing rows. Run it in batches."
         return [(("grid",), why)] if step.grid is not None else []
+    if isinstance(step, SqlStep):
+        return []
     if not isinstance(step, JoinStep):
         why = "Joins of many tables and interpolation cannot be maintained over changing rows. Write a join per table."
         return [(("join",), why)]

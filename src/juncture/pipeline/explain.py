@@ -13,7 +13,7 @@ from juncture.joins.many import plan_many
 from juncture.joins.planning import plan
 from juncture.pipeline.engine import rights
 from juncture.pipeline.graph import steps_in_order
-from juncture.pipeline.model import Check, Derived, File, JoinStep, ManyStep, SinkSection, SourceSection, Step
+from juncture.pipeline.model import Check, Derived, File, JoinStep, ManyStep, SinkSection, SourceSection, SqlStep, Step
 from juncture.pipeline.schemas import Schemas
 from juncture.pipeline.sinks import sink_format
 from juncture.pipeline.sources import format_name, parquet_files, resolved
@@ -128,6 +128,8 @@ def _kind(step: Step) -> str:
         return f"{step.spec.kind} join"
     if isinstance(step, Derived):
         return "grid" if step.grid is not None else "group" if step.agg is not None else "rows"
+    if isinstance(step, SqlStep):
+        return "SQL"
     return "join of many" if isinstance(step, ManyStep) else "interpolate"
 
 
@@ -140,6 +142,8 @@ def _words(step: Step) -> str:
         return f"{step.left} with {', '.join(f'{name} ({t.shown.spec.kind})' for name, t in step.tables.items())}"
     if isinstance(step, Derived):
         return f"from {step.from_}: {'; '.join(_clauses(step))}"
+    if isinstance(step, SqlStep):
+        return f"from {', '.join(step.inputs)}: {' '.join(step.sql.split())}"
     return f"{step.left} interpolated between the rows of {step.right}"
 
 

@@ -15,11 +15,12 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import sqlglot
+from pyarrow.dataset import Dataset
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from juncture.errors import DataError, SchemaError, did_you_mean
-from juncture.pipeline.model import Derived
+from juncture.pipeline.model import Derived, SqlStep
 
 TABLE = "juncture_rows"
 """The name of a step's input in the SQL of the step."""
@@ -61,6 +62,38 @@ def derived_schema(step: Derived, schema: pa.Schema) -> pa.Schema:
         return _relation(connection, step, schema.empty_table()).to_arrow_reader(_BATCH_ROWS).schema
 
 
+def sql_schema(step: SqlStep, schemas: Sequence[pa.Schema]) -> pa.Schema:
+    """Return the schema of an SQL step, whose inputs have these schemas."""
+    with _connected(None) as connection:
+        tables = [schema.empty_table() for schema in schemas]
+        return _query(connection, step, tables).to_arrow_reader(_BATCH_ROWS).schema
+
+
+@contextmanager
+def sql_batches(name: str, step: SqlStep, tables: Sequence[Dataset], folder: Path) -> Iterator[pa.RecordBatchReader]:
+    """Run an SQL step over its inputs, and yield its rows in batches. It may spill to ``folder``."""
+    try:
+        with _connected(folder) as connection:
+            yield _query(connection, step, tables).to_arrow_reader(_BATCH_ROWS)
+    except duckdb.Error as error:
+        raise _failed(name, error, "sql") from error
+
+
+def _query(connection: Any, step: SqlStep, tables: Sequence[Any]) -> Any:
+    # A query reads its inputs only, and no variables of Python.
+    connection.execute("SET python_enable_replacements = false")
+    for name, table in zip(step.inputs, tables, strict=True):
+        connection.register(name, table)
+    try:
+        statements = connection.extract_statements(step.sql)
+        if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
+            raise ExpressionError(("sql",), "sql= is not one query. Expected a query, such as SELECT … FROM ….")
+        return connection.sql(step.sql)
+    except duckdb.Error as error:
+        message = f"The query does not fit the tables of from: {_first_line(error)}"
+        raise ExpressionError(("sql",), message) from error
+
+
 @contextmanager
 def derived_batches(
     name: str, step: Derived, rows: pa.RecordBatchReader, folder: Path
@@ -83,11 +116,15 @@ def derived_batches(
     except duckdb.Error as error:
         if raised:
             raise raised[0] from error
-        raise DataError(
-            f"The step {name!r} cannot be computed: {_first_line(error).rstrip('.!')}. Change {_expressions(step)}, "
-            "or the parameters and rows that it reads.",
-            name="JN-EXPRESSION-VALUE",
-        ) from error
+        raise _failed(name, error, _expressions(step)) from error
+
+
+def _failed(name: str, error: duckdb.Error, what: str) -> DataError:
+    return DataError(
+        f"The step {name!r} cannot be computed: {_first_line(error).rstrip('.!')}. Change {what}, or the parameters "
+        "and rows that it reads.",
+        name="JN-EXPRESSION-VALUE",
+    )
 
 
 def counted(rows: pa.RecordBatchReader, columns: Sequence[str], folder: Path) -> int:

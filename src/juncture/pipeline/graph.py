@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from juncture.errors import SpecError, did_you_mean
-from juncture.pipeline.model import File, ManyStep, Step
+from juncture.pipeline.model import File, ManyStep, SqlStep, Step
 from juncture.pipeline.problems import Problems
 
 
@@ -42,6 +42,8 @@ def _reads(step: Step) -> list[tuple[tuple[str, ...], str]]:
     if isinstance(step, ManyStep):
         tables = [(("tables", name, "right"), table.right) for name, table in step.tables.items()]
         return [(("left",), step.left), *tables]
+    if isinstance(step, SqlStep):
+        return [(("from",), read) for read in step.inputs]
     keys = ("left", "right") if hasattr(step, "right") else ("from",)
     return [((key,), read) for key, read in zip(keys, step.inputs, strict=True)]
 

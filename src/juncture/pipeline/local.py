@@ -29,8 +29,8 @@ from juncture.joins.spines import grid, interpolate
 from juncture.local.plan import plan
 from juncture.local.resources import resources_here
 from juncture.pipeline.engine import Engine, MatchCounts, Watch, interpolated, rights, semi, unwatched
-from juncture.pipeline.expressions import counted, derived_batches
-from juncture.pipeline.model import File, InterpolateStep, JoinStep, ManyStep, SinkSection, SourceSection
+from juncture.pipeline.expressions import counted, derived_batches, sql_batches
+from juncture.pipeline.model import File, InterpolateStep, JoinStep, ManyStep, SinkSection, SourceSection, SqlStep
 from juncture.pipeline.sinks import adding, placed, sink_format, sink_place
 from juncture.pipeline.sources import format_name, is_text, parquet_files, resolved, text_options
 from juncture.planner.plan import Plan
@@ -75,6 +75,10 @@ class LocalEngine(Engine):
                 sides = self._made[step.left], self._made[step.right]
                 table = interpolate(*sides, **interpolated(step), memory=self._memory)
                 _write(table.to_reader(_ROW_GROUP_ROWS), target)
+            elif isinstance(step, SqlStep):
+                tables = [self._dataset(each) for each in step.inputs]
+                with sql_batches(name, step, tables, self.work) as batches:
+                    _write(batches, target)
             elif step.grid is not None:
                 table = grid(self._made[step.from_], **step.grid.model_dump())
                 _write(table.to_reader(_ROW_GROUP_ROWS), target)
@@ -141,8 +145,16 @@ class LocalEngine(Engine):
         """Remove the results of steps."""
         self._work.cleanup()
 
+    def _dataset(self, name: str) -> ds.Dataset:
+        """Return the rows of a source or step as a file that can be read repeatedly."""
+        if name in self._file.steps:
+            return ds.dataset(self._made[name].paths)
+        target = self._target()
+        _write(_reader(self._table(name)), target)
+        return ds.dataset(target)
+
     def _target(self) -> Path:
-        return Path(self.work, f"{len(self._made)}.parquet")
+        return Path(self.work, f"{secrets.token_hex(8)}.parquet")
 
     def _source(self, name: str, source: SourceSection) -> Files:
         """Return Parquet files with the rows of a source; text is converted once."""

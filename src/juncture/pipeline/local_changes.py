@@ -36,7 +36,7 @@ from juncture.pipeline.engine import PhaseProgress
 from juncture.pipeline.expressions import TABLE, derived_sql
 from juncture.pipeline.graph import needed_for
 from juncture.pipeline.local import LocalEngine
-from juncture.pipeline.model import Derived, File, JoinStep
+from juncture.pipeline.model import Derived, File, JoinStep, SqlStep
 from juncture.pipeline.run import RunReport, Written
 from juncture.pipeline.schemas import Schemas
 from juncture.runtime.working_types import working_type
@@ -75,9 +75,12 @@ class StepPlanner:
             left, right = (tuple(self.schemas[each].names) for each in step.inputs)
             joined = SpecJoinNode(self.node(step.left), self.node(step.right), left, right, step.spec)
             return in_types(joined, joined.schema.names, fields)
-        assert isinstance(step, Derived)
-        schema, relation = self.schemas[step.from_], self.node(step.from_)
-        query = read_query(derived_sql(step, schema), {TABLE: schema}, relations={TABLE: relation}, zone="UTC")
+        assert isinstance(step, Derived | SqlStep)
+        names = {each: each for each in step.inputs} if isinstance(step, SqlStep) else {TABLE: step.from_}
+        sql = step.sql if isinstance(step, SqlStep) else derived_sql(step, self.schemas[step.from_])
+        schemas = {table: self.schemas[each] for table, each in names.items()}
+        relations = {table: self.node(each) for table, each in names.items()}
+        query = read_query(sql, schemas, relations=relations, zone="UTC")
         return in_types(query.node, query.names, fields)
 
 

@@ -200,7 +200,19 @@ class Derived(_Section):
         return [self.from_]
 
 
-Step: TypeAlias = JoinStep | ManyStep | InterpolateStep | Derived
+class SqlStep(_Section):
+    """A query in DuckDB's SQL over several sources and steps."""
+
+    from_: Texts = Field(alias="from")
+    sql: Text
+
+    @property
+    def inputs(self) -> list[str]:
+        """The inputs of the step."""
+        return self.from_
+
+
+Step: TypeAlias = JoinStep | ManyStep | InterpolateStep | Derived | SqlStep
 
 
 class AcceptedRange(_Section):

@@ -26,6 +26,7 @@ from juncture.pipeline.model import (
     Settings,
     SinkSection,
     SourceSection,
+    SqlStep,
     Step,
 )
 from juncture.pipeline.problems import Path, PipelineError, Problem, Problems, lines_of
@@ -193,6 +194,8 @@ def _step(raw: Any, path: Path, problems: Problems) -> Step | None:
         if "from" not in raw:
             problems.add(path, 'A step needs join = "asof" (or another kind), or from = "…".')
             return None
+        if "sql" in raw:
+            return _valid(SqlStep, raw, path, problems)
         return _valid(Derived, raw, path, problems)
     kind = raw["join"]
     if kind not in _JOINS:

@@ -12,7 +12,7 @@ from juncture.errors import DataError, JunctureError, SpecError, did_you_mean
 from juncture.files.formats import paths_of
 from juncture.ordered.duration import duration_ns, is_duration
 from juncture.pipeline.engine import Mode
-from juncture.pipeline.expressions import ExpressionError, UnknownFunctionError, derived_schema
+from juncture.pipeline.expressions import ExpressionError, UnknownFunctionError, derived_schema, sql_schema
 from juncture.pipeline.graph import steps_in_order
 from juncture.pipeline.model import (
     SPARK_ONLY_FORMATS,
@@ -25,6 +25,7 @@ from juncture.pipeline.model import (
     ManyStep,
     SinkSection,
     SourceSection,
+    SqlStep,
     Step,
 )
 from juncture.pipeline.problems import Path as Keys
@@ -110,6 +111,8 @@ def _step(validation: _Validation, name: str, step: Step) -> pa.Schema | None:
             validation.problems.add((*path, "algorithm"), error)
     if isinstance(step, Derived):
         _check_operations(validation, path, step)
+    if isinstance(step, SqlStep) and validation.engine == "spark":
+        validation.problems.add((*path, "sql"), "sql= runs in this process only. Run with --engine local.")
     if len(schemas) < len(known):
         return None
     try:
@@ -149,6 +152,8 @@ def _schema_of(step: Step, schemas: list[pa.Schema], engine: Engine) -> pa.Schem
         for table in interpolation(step).tables(None).values():
             table.spec.resolve(left, right)
         return pa.schema([*left, *(pa.field(name, pa.float64()) for _, name in lines.columns)])
+    if isinstance(step, SqlStep):
+        return sql_schema(step, schemas)
     if step.grid is None:
         return derived_schema(step, schemas[0])
     grid = Grid(**step.grid.model_dump()).resolve(schemas[0])

@@ -37,6 +37,7 @@ from juncture.pipeline.model import (
     ManyStep,
     SinkSection,
     SourceSection,
+    SqlStep,
 )
 from juncture.pipeline.sinks import adding, is_here, placed, sink_format, sink_place
 from juncture.pipeline.sources import comes, format_name, is_text, orders_of, parquet_files, resolved
@@ -205,6 +206,7 @@ class SparkEngine(Engine):
     def _step(self, name: str) -> DataFrame:
         step = self._file.steps[name]
         frame: DataFrame
+        assert not isinstance(step, SqlStep), "validation refuses it"
         if isinstance(step, JoinStep | ManyStep):
             frame = self.plan(name).execute()
         elif isinstance(step, InterpolateStep):
