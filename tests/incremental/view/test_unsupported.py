@@ -13,9 +13,9 @@ from support.viewing import SCHEMAS, Viewed, check
 
 REFUSED = {
     "WITH RECURSIVE r AS (SELECT x FROM a UNION ALL SELECT x FROM r) SELECT x FROM r": ("recursive queries", None),
-    "SELECT k FROM a ORDER BY k LIMIT 50%": ("LIMIT of other than an integer constant", None),
-    "SELECT k FROM a ORDER BY k LIMIT 50 PERCENT": ("LIMIT of other than an integer constant", None),
-    "SELECT k FROM a LIMIT (SELECT 3)": ("LIMIT of other than an integer constant", None),
+    "SELECT k FROM a ORDER BY k LIMIT 50%": ("LIMIT of a percentage, only of a number of rows", None),
+    "SELECT k FROM a ORDER BY k LIMIT 50 PERCENT": ("LIMIT of a percentage, only of a number of rows", None),
+    "SELECT k FROM a LIMIT (SELECT 3)": ("LIMIT of an expression or subquery, only", None),
     "SELECT k FROM a TABLESAMPLE 10%": ("samples", None),
     "SELECT k FROM a USING SAMPLE 3": ("samples", None),
     "SELECT rowid FROM a": ("row numbers", None),

@@ -316,7 +316,8 @@ class _PlanReader:
         for name in ("limit", "offset"):
             value = part.get(f"{name}_val") or {"type": "UNSET"}
             if value["type"] not in ("UNSET", "CONSTANT_VALUE"):
-                raise UnreadableError(f"{name.upper()} of other than an integer constant")
+                kind = "a percentage" if "PERCENT" in value["type"] else "an expression or subquery"
+                raise UnreadableError(f"{name.upper()} of {kind}, only of a number of rows")
             counts[name] = value["constant_integer"] if value["type"] == "CONSTANT_VALUE" else None
         return TopNode(node, order, counts["limit"], counts["offset"] or 0), order, shown
 
