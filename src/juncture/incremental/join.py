@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, rows_of
+from juncture.columnar.arrays import rows_at
 from juncture.columnar.conversion import converted
 from juncture.incremental.changes.change_batch import ChangeFormat, read_changes, write_changes, written_schema
 from juncture.incremental.changes.identity import identity_of
@@ -242,7 +242,7 @@ class ChangeJoin(MaintainedQuery):
         schema = self.setup.schema(side)
         for batch, weights in self._runtime.rows(side):
             rows = np.repeat(np.arange(batch.num_rows), weights)
-            expanded = batch if len(rows) == batch.num_rows else rows_of(batch, array_of(rows, pa.int64()))
+            expanded = batch if len(rows) == batch.num_rows else rows_at(batch, rows)
             columns = [
                 converted(expanded.column(field.name), field.type)
                 if field.name in batch.schema.names

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from juncture.columnar.arrays import rows_at
 from juncture.columnar.conversion import converted
 from juncture.columnar.types import plain_type
 from juncture.errors import PlanError, SchemaError, SpecError, did_you_mean
 from juncture.incremental.changes.change_batch import ChangeFormat, read_changes, write_changes, written_schema
 from juncture.incremental.changes.source import Source
 from juncture.incremental.explain import ExplainFormat, explained, replacement_explained, watched
-from juncture.incremental.operators.operator import Change, Flow, batch_of, some_rows, table_of
+from juncture.incremental.operators.operator import Change, Flow, batch_of, table_of
 from juncture.incremental.operators.top import sorted_rows
 from juncture.incremental.pieces import deletes_last
 from juncture.incremental.plan.nodes import answer_types
@@ -327,7 +328,7 @@ class View(MaintainedQuery):
         table = table_of(self._runtime.living(plan.rows_of_result), self._graph.answers[plan.rows_of_result].schema)
         if plan.order and table.num_rows:
             batch = table.combine_chunks().to_batches()[0]
-            table = pa.Table.from_batches([some_rows(batch, sorted_rows(batch, plan.order))])
+            table = pa.Table.from_batches([rows_at(batch, sorted_rows(batch, plan.order))])
         table = table.select(range(len(self.answer_schema)))
         return pa.Table.from_batches(map(plan.as_answer, table.to_batches()), self.answer_schema)
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import array_of, rows_of
+from juncture.columnar.arrays import array_of, rows_at
 from juncture.errors import DataError, SchemaError, SpecError
 from juncture.kernels.array_types import Ints, Mask
 from juncture.matching.input import in_schema
@@ -56,7 +56,7 @@ def read_changes(given: Any, schema: pa.Schema, side: str) -> Iterator[tuple[pa.
             yield rows, weights
         else:
             kept = np.flatnonzero(weights)
-            yield rows_of(rows, array_of(kept, pa.int64())), weights[kept]
+            yield rows_at(rows, kept), weights[kept]
 
 
 def rows_within(schema: pa.Schema, side: str) -> tuple[pa.Schema, tuple[str, ...]]:
@@ -211,7 +211,7 @@ def write_changes(batch: pa.RecordBatch, weights: Ints, form: ChangeFormat) -> p
         return pa.RecordBatch.from_arrays([*batch.columns, array_of(weights, pa.int64())], schema=schema)
     rows = np.repeat(np.arange(len(weights)), np.abs(weights))
     rows = rows[np.argsort(weights[rows] > 0, kind="stable")]
-    batch = rows_of(batch, array_of(rows, pa.int64()))
+    batch = rows_at(batch, rows)
     comes = weights[rows] > 0
     if form == "change_type":
         return pa.RecordBatch.from_arrays([*batch.columns, _words(comes, "insert", "delete")], schema=schema)

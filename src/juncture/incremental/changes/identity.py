@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import array_of, joined_batches, rows_of
+from juncture.columnar.arrays import joined_batches, rows_at
 from juncture.columnar.key_encoding import KeyHashes
 from juncture.columnar.key_table import RowCodes
 from juncture.columnar.row_bytes import RowMemory, encode_rows
@@ -81,10 +81,7 @@ class RowIdentity:
         equal = ones.surely_equal(rows, others, places)
         unsure = np.flatnonzero(~equal)
         if len(unsure):
-            one, other = (
-                rows_of(memory.batch, array_of(index[unsure], pa.int64()))
-                for memory, index in ((ones, rows), (others, places))
-            )
+            one, other = (rows_at(memory.batch, index[unsure]) for memory, index in ((ones, rows), (others, places)))
             equal[unsure] = self.same(one, other)
         return equal
 
@@ -101,7 +98,7 @@ class RowIdentity:
         if weights.all():
             return batch, weights, hashes
         kept = np.flatnonzero(weights)
-        return rows_of(batch, array_of(kept, pa.int64())), weights[kept], hashes[kept]
+        return rows_at(batch, kept), weights[kept], hashes[kept]
 
     def summed(self, batch: pa.RecordBatch, weights: Ints, same: Mask) -> Ints:
         """Return weights with those of equal rows added to the first. ``same`` marks rows that may equal the next."""
@@ -109,7 +106,7 @@ class RowIdentity:
 
     def _summed(self, batch: pa.RecordBatch, weights: Ints, alike: Ints) -> Ints:
         """Return weights with those of equal rows added to the first one."""
-        codes, count = self.codes(rows_of(batch, array_of(alike, pa.int64())))
+        codes, count = self.codes(rows_at(batch, alike))
         total, first = np.zeros(count, np.int64), np.zeros(count, np.int64)
         np.add.at(total, codes, weights[alike])
         first[codes[::-1]] = alike[::-1]

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, float_codes, floats_of, rows_of
+from juncture.columnar.arrays import float_codes, floats_of, rows_at
 from juncture.incremental.changes.identity import Changes
 from juncture.incremental.operators.recompute import Candidates, RecomputeOperator
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
@@ -125,7 +125,7 @@ class AsofOperator(RecomputeOperator):
         # More copies of a row than a left row can take only indicate a tie.
         copies = np.minimum(candidates.weights, self._matches + 1)
         entries = np.repeat(np.arange(len(copies)), copies)
-        right = rows_of(candidates.batch, array_of(entries, pa.int64()))
+        right = rows_at(candidates.batch, entries)
         left_source, right_source = (TableSource(pa.Table.from_batches([each])) for each in (probe_rows.batch, right))
         with join_context(threads=1) as context:
             pointers = find(self._search, left_source, right_source, context, merges=True).pointers
@@ -138,8 +138,8 @@ class AsofOperator(RecomputeOperator):
         taken = entries[pointers[here]]
         if len(rows):
             pairs = self._output.pairs(
-                rows_of(probe_rows.batch, array_of(rows, pa.int64())),
-                rows_of(candidates.batch, array_of(taken, pa.int64())),
+                rows_at(probe_rows.batch, rows),
+                rows_at(candidates.batch, taken),
             )
             changes.add(pairs, probe_rows.weights[rows])
         if self._how in ("left", "full"):
@@ -149,7 +149,7 @@ class AsofOperator(RecomputeOperator):
 
     def _alone(self, probe_rows: Delta, rows: Ints, changes: Changes) -> None:
         if len(rows):
-            batch = rows_of(probe_rows.batch, array_of(rows, pa.int64()))
+            batch = rows_at(probe_rows.batch, rows)
             changes.add(self._output.alone(batch, "left"), probe_rows.weights[rows])
 
     # Unmatched right rows

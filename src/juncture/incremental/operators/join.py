@@ -16,11 +16,11 @@ from math import prod
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, joined_batches, rows_of, true_rows
+from juncture.columnar.arrays import joined_batches, rows_at, true_rows
 from juncture.incremental.expressions.expression import TRUE, Expression, all_of, columns_of, evaluate, shifted
 from juncture.incremental.operators.arranged import ArrangedOperator
 from juncture.incremental.operators.keys import KeyDomain
-from juncture.incremental.operators.operator import Change, Flow, ViewOperator, batch_of, consolidated, some_rows
+from juncture.incremental.operators.operator import Change, Flow, ViewOperator, batch_of, consolidated
 from juncture.incremental.state.arrangement import Delta, Positions
 from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.hash_table import EMPTY
@@ -76,7 +76,7 @@ class _Joined:
     def of(self, part: int, places: Sequence[int]) -> pa.RecordBatch:
         """Return columns of an input, by their positions in its batch."""
         batch, rows = self.batches[part].select(places), self.rows[part]
-        return batch if rows is None else some_rows(batch, rows)
+        return batch if rows is None else rows_at(batch, rows)
 
 
 class JoinOperator(ViewOperator):
@@ -181,7 +181,7 @@ class JoinOperator(ViewOperator):
         for batch, weights in consolidated(joined._changes(), joined.schema):
             rows = true_rows(evaluate(condition, batch.columns, batch.num_rows))
             output = batch_of([batch.column(at[place]) for place in self._shown], self.schema)
-            changes.append((some_rows(output, rows), weights[rows]))
+            changes.append((rows_at(output, rows), weights[rows]))
         return changes
 
     def _changes(self) -> Flow:
@@ -264,7 +264,7 @@ class JoinOperator(ViewOperator):
         batch = pieces[0][1].select(places)
         index: Positions | None = pieces[0][2]
         if len(pieces) > 1 and places:
-            copies = [rows_of(each.select(places), array_of(positions, pa.int32())) for _, each, positions, _ in pieces]
+            copies = [rows_at(each.select(places), positions) for _, each, positions, _ in pieces]
             batch, index = joined_batches(copies), None
         codes = {
             **left_rows.codes,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, joined_batches, rows_of, true_rows
+from juncture.columnar.arrays import joined_batches, rows_at, true_rows
 from juncture.incremental.changes.identity import NoIdentityError, RowIdentity
 from juncture.incremental.expressions.expression import Expression, InputColumn, evaluate
 from juncture.incremental.state.tables import StateTable
@@ -97,11 +97,6 @@ def batch_of(arrays: Sequence[pa.Array], schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(list(arrays), schema=schema)
 
 
-def some_rows(batch: pa.RecordBatch, rows: Ints) -> pa.RecordBatch:
-    """Return some rows of a batch."""
-    return rows_of(batch, array_of(rows.astype(np.int64, copy=False), pa.int64()))
-
-
 def as_one(flow: Flow, schema: pa.Schema) -> tuple[pa.RecordBatch, Ints]:
     """Return all changes in one batch."""
     if not flow:
@@ -116,7 +111,7 @@ def table_of(flow: Iterable[Change], schema: pa.Schema) -> pa.Table:
     batches = []
     for batch, weights in flow:
         rows = np.repeat(np.arange(batch.num_rows), weights)
-        batches.append(batch if len(rows) == batch.num_rows else rows_of(batch, array_of(rows, pa.int64())))
+        batches.append(batch if len(rows) == batch.num_rows else rows_at(batch, rows))
     return pa.Table.from_batches(batches, schema)
 
 
@@ -150,7 +145,7 @@ class FilterOperator(ViewOperator):
             if len(rows) == batch.num_rows:
                 changes.append((columns, weights))
             elif len(rows):
-                changes.append((some_rows(columns, rows), weights[rows]))
+                changes.append((rows_at(columns, rows), weights[rows]))
         return changes
 
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, rows_of
+from juncture.columnar.arrays import rows_at
 from juncture.incremental.changes.identity import Changes
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.state.run import Run, weights_of
@@ -81,13 +80,13 @@ class PairOperator:
         gives_pairs = self._gives_pairs and changes.are_wanted
         if check is None and not gives_pairs:
             return rows, positions
-        own_rows, other_rows = rows_of(delta.batch, array_of(rows, pa.int32())), run.taken(positions)
+        own_rows, other_rows = rows_at(delta.batch, rows), run.taken(positions)
         left, right = (own_rows, other_rows) if side == "left" else (other_rows, own_rows)
         match_mask = self._condition.match_mask(left, right)
         if match_mask is not None:
-            index = array_of(np.flatnonzero(match_mask), pa.int64())
+            matching = np.flatnonzero(match_mask)
             rows, positions = rows[match_mask], positions[match_mask]
-            left, right = rows_of(left, index), rows_of(right, index)
+            left, right = rows_at(left, matching), rows_at(right, matching)
         if gives_pairs:
             weights = weights_of(delta.weights, rows) * weights_of(run.weights, positions)
             changes.add(self._output.pairs(left, right), weights)

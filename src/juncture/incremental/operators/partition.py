@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import array_of, joined_batches, raw_values, rows_of
+from juncture.columnar.arrays import array_of, joined_batches, raw_values, rows_at, rows_of
 from juncture.incremental.expressions.evaluation import DuckQuery
 from juncture.incremental.expressions.expression import Call, Constant, Expression, InputColumn
 from juncture.incremental.expressions.functions import FUNCTIONS
 from juncture.incremental.operators.arranged import ArrangedOperator
-from juncture.incremental.operators.operator import Change, Flow, ViewOperator, batch_of, some_rows
+from juncture.incremental.operators.operator import Change, Flow, ViewOperator, batch_of
 from juncture.incremental.operators.order import RowOrder
 from juncture.incremental.state.arrangement import Delta
 from juncture.kernels.array_types import Codes, Ints
@@ -260,7 +260,7 @@ class PartitionOperator(ViewOperator):
     def _computed(self, segments: _Segments, rows: Delta) -> Change:
         """Return the new results of parts, given all rows that they read."""
         copies: Ints = np.repeat(np.arange(len(rows)), rows.weights)
-        columns = some_rows(rows.batch, copies)
+        columns = rows_at(rows.batch, copies)
         # The query reads the number of each row, to return values in any order, and to break ties always the same way.
         numbers = array_of(np.arange(len(copies)), pa.int64())
         self.computed_rows += len(copies)
@@ -280,7 +280,7 @@ class PartitionOperator(ViewOperator):
                 affected &= raw_values(values[place], np.int64) <= most
             chosen = np.flatnonzero(affected)
             order, values = order[chosen], [rows_of(each, array_of(chosen, pa.int64())) for each in values]
-        return batch_of([*some_rows(columns, order).columns, *values], self.schema), np.ones(len(order), np.int64)
+        return batch_of([*rows_at(columns, order).columns, *values], self.schema), np.ones(len(order), np.int64)
 
     def _continued(
         self, segments: _Segments, hashes: Ints, parts: Ints, codes: Ints, values: list[pa.Array]
@@ -360,5 +360,5 @@ class ExpandOperator(ViewOperator):
         numbers = array_of(np.arange(batch.num_rows), pa.int64())
         result = self._query.run([numbers, *(batch.column(place) for place in self._reads)])
         rows = raw_values(result.column(0), np.int64)
-        arrays = [*some_rows(batch, rows).columns, *result.columns[1:]]
+        arrays = [*rows_at(batch, rows).columns, *result.columns[1:]]
         return batch_of(arrays, self.schema), weights[rows]

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, joined_batches, rows_of
+from juncture.columnar.arrays import joined_batches, rows_at
 from juncture.incremental.changes.identity import Changes
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.state.run import Run
@@ -161,7 +161,7 @@ class AggregateOperator(RecomputeOperator):
     def answer(self, probe_rows: Delta, candidates: Candidates, _journal: Journal, changes: Changes) -> None:
         """Add left rows with aggregates over the right rows that they match."""
         copies = np.repeat(np.arange(len(candidates.weights)), candidates.weights)
-        right = rows_of(candidates.batch, array_of(copies, pa.int64()))
+        right = rows_at(candidates.batch, copies)
         sources = [TableSource(pa.Table.from_batches([each])) for each in (probe_rows.batch, right)]
         with join_context(threads=1) as context:
             batch = joined_batches(list(execute(self._join, sources[0], sources[1], context)))
@@ -171,4 +171,4 @@ class AggregateOperator(RecomputeOperator):
         shown = batch.num_columns - self._counts
         counts = [batch.column(place).to_numpy() for place in range(shown, batch.num_columns)]
         rows = np.flatnonzero(np.logical_or.reduce([count > 0 for count in counts]))
-        changes.add(rows_of(batch.select(range(shown)), array_of(rows, pa.int64())), probe_rows.weights[rows])
+        changes.add(rows_at(batch.select(range(shown)), rows), probe_rows.weights[rows])

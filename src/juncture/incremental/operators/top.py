@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import joined_batches
+from juncture.columnar.arrays import joined_batches, rows_at
 from juncture.incremental.operators.arranged import ArrangedOperator
-from juncture.incremental.operators.operator import Flow, ViewOperator, some_rows
+from juncture.incremental.operators.operator import Flow, ViewOperator
 from juncture.incremental.state.arrangement import Delta
 from juncture.kernels.array_types import Ints
 
@@ -103,12 +103,12 @@ class TopOperator(ViewOperator):
             behind = order[last + 1 :]
             complete = order[: last + 1]
             equal = self._source.identity.same(
-                some_rows(parts, behind), some_rows(parts, np.full(len(behind), cached.num_rows - 1))
+                rows_at(parts, behind), rows_at(parts, np.full(len(behind), cached.num_rows - 1))
             )
             order = np.concatenate([complete, behind[equal]])
         elif not has_all:
             order = order[:0]
-        return self._cut(some_rows(parts, order), total[order], has_all)
+        return self._cut(rows_at(parts, order), total[order], has_all)
 
     def _anew(self, deletes: int) -> tuple[Best, bool]:
         """Return the best rows before the epoch and ``deletes`` more, read in pieces, and whether they are all rows."""
@@ -116,7 +116,7 @@ class TopOperator(ViewOperator):
         for rows, count in self._source.arrangement.living():
             parts, total = joined_batches([best, rows]), np.concatenate([weights, count])
             order = sorted_rows(parts, self._order)
-            best, weights, has_all = self._cut(some_rows(parts, order), total[order], has_all, deletes)
+            best, weights, has_all = self._cut(rows_at(parts, order), total[order], has_all, deletes)
         return (best, weights), has_all
 
     def _cut(
@@ -136,13 +136,13 @@ class TopOperator(ViewOperator):
         """Return adjacent equal rows merged, without rows of weight zero."""
         if batch.num_rows < 2:
             rows = np.flatnonzero(weights)
-            return some_rows(batch, rows), weights[rows]
+            return rows_at(batch, rows), weights[rows]
         same = self._source.identity.same(batch.slice(1), batch.slice(0, batch.num_rows - 1))
         starts = np.flatnonzero(np.concatenate([[True], ~same]))
         total = np.add.reduceat(weights, starts)
         assert (total >= 0).all(), f"{self.label} received deletes of rows that it does not store"
         present = np.flatnonzero(total)
-        return some_rows(batch, starts[present]), total[present]
+        return rows_at(batch, starts[present]), total[present]
 
     def _shown(self, batch: pa.RecordBatch, weights: Ints) -> tuple[pa.RecordBatch, Ints]:
         """Return the rows between offset and limit with their weights."""
@@ -150,7 +150,7 @@ class TopOperator(ViewOperator):
         most = ends if self._end is None else np.minimum(ends, self._end)
         copies = most - np.maximum(ends - weights, self._offset)
         rows = np.flatnonzero(copies > 0)
-        return some_rows(batch, rows), copies[rows]
+        return rows_at(batch, rows), copies[rows]
 
     def restored(self) -> None:
         """Find the best rows again."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, joined_batches, rows_of
+from juncture.columnar.arrays import joined_batches, rows_at
 from juncture.columnar.row_bytes import RowMemory
 from juncture.incremental.changes.identity import RowIdentity
 from juncture.incremental.state.blocks import BlockRows
@@ -48,7 +48,7 @@ class Delta:
         if len(codes) and is_empty.any():
             codes = np.where(is_empty, 0, codes)
         order, keys, hashes = row_order(keys, codes, hashes)
-        rows = rows_of(batch, array_of(order, pa.int32()))
+        rows = rows_at(batch, order)
         return cls(rows, weights_of(weights, order), keys, np.take(codes, order, axis=1), hashes)
 
     @classmethod
@@ -85,7 +85,7 @@ class Delta:
         """Return some of the changes, in order."""
         if len(rows) == len(self):
             return self
-        batch = rows_of(self.batch, array_of(rows.astype(np.int64), pa.int64()))
+        batch = rows_at(self.batch, rows)
         codes = np.take(self.codes, rows, axis=1)
         return Delta(batch, self.weights[rows], self.keys[rows], codes, self.hashes[rows])
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, joined_batches, rows_of
+from juncture.columnar.arrays import joined_batches, rows_at
 from juncture.kernels.array_types import Ints, Mask, Words
 from juncture.kernels.symmetric import UNLIMITED, reach_of
 
@@ -67,7 +67,7 @@ class BlockRows:
 
     def some(self, rows: npt.NDArray[np.signedinteger]) -> BlockRows:
         """Return some of the rows."""
-        batch = rows_of(self.batch, array_of(rows.astype(np.int64), pa.int64()))
+        batch = rows_at(self.batch, rows)
         return BlockRows(batch, np.take(self.numbers, rows, axis=1), np.take(self.state, rows, axis=1))
 
     def living(self) -> BlockRows:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, rows_of
+from juncture.columnar.arrays import rows_at
 from juncture.errors import StateError
 from juncture.incremental.changes.identity import RowIdentity
 from juncture.incremental.state.blocks import BlockRows
@@ -101,7 +101,7 @@ def _summed(rows: BlockRows, identity: RowIdentity) -> Iterator[tuple[pa.RecordB
     sums = identity.summed(rows.batch, rows.weights, rows.row_hashes[1:] == rows.row_hashes[:-1])
     changed = np.flatnonzero(sums)
     if len(changed):
-        yield rows_of(rows.batch, array_of(changed, pa.int64())), sums[changed]
+        yield rows_at(rows.batch, changed), sums[changed]
 
 
 def _codes(rows: BlockRows) -> Ints:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, rows_of
+from juncture.columnar.arrays import rows_at
 from juncture.incremental.state.blocks import BlockRows
 from juncture.incremental.state.run import DiskCopy, Run, row_order
 from juncture.incremental.state.stored_run import LookupRanges, StoredRun
@@ -191,7 +191,7 @@ def run_of(
     """Return rows from disk as a run in memory. With ``places``, it updates its copy in ``stored``."""
     order, keys, hashes = row_order(keys, rows.codes, rows.row_hashes)
     run = Run(
-        rows_of(rows.batch, array_of(order, pa.int32())),
+        rows_at(rows.batch, order),
         keys,
         np.take(rows.codes, order, axis=1),
         rows.weights[order],

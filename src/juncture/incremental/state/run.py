@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import array_of, concatenated, joined_batches, raw_values, rows_of
+from juncture.columnar.arrays import array_of, concatenated, joined_batches, raw_values, rows_at
 from juncture.columnar.row_bytes import RowMemory
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.equal_rows import find_alike, order_ties
@@ -136,7 +136,7 @@ class Run:
         """Return the rows at some positions; a slice for many consecutive ones."""
         if len(positions) * _OF_WHOLE >= len(self) and _follow(positions):
             return self.batch.slice(int(positions[0]), len(positions))
-        return rows_of(self.batch, array_of(positions, pa.int32() if positions.dtype == np.int32 else pa.int64()))
+        return rows_at(self.batch, positions)
 
     def rekeyed(self, mapping: Codes) -> None:
         """Map key codes to new ones, in the same order."""
@@ -193,7 +193,7 @@ def merged(runs: Sequence[Run], matching: int) -> Run:
     order = order[: merge_runs(keys, first_codes(codes), hashes, weights, starts, order)]
     # The batch is sorted too, so that consecutive rows are close in memory.
     return Run(
-        rows_of(batch, array_of(order, pa.int32())),
+        rows_at(batch, order),
         keys[order],
         np.take(codes, order, axis=1),
         weights[order],
@@ -254,7 +254,7 @@ class RunConcatenator:
         if self._rises:
             return Run(batch, *numbers, self._matching), np.arange(self._rows)
         order, keys, hashes = row_order(self._keys[here], lines[0], self._hashes[here])
-        batch = rows_of(batch, array_of(order, pa.int32()))
+        batch = rows_at(batch, order)
         codes, counts = (np.take(each, order, axis=1) for each in lines)
         weights = self._weights[here][order]
         return Run(batch, keys, codes, weights, hashes, counts, self._matching), order.astype(np.int64)
