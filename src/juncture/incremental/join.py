@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import rows_at
 from juncture.columnar.conversion import converted
 from juncture.incremental.changes.change_batch import ChangeFormat, read_changes, write_changes, written_schema
 from juncture.incremental.changes.identity import identity_of
-from juncture.incremental.operators.operator import Change, Flow, ViewOperator
+from juncture.incremental.operators.operator import Change, Flow, ViewOperator, repeated
 from juncture.incremental.operators.stored_join import StoredJoinOperator
 from juncture.incremental.plan.physical import OperatorGraph
 from juncture.incremental.population import JoinLoader
@@ -241,12 +240,11 @@ class ChangeJoin(MaintainedQuery):
     def _rows(self, side: Side) -> Iterator[pa.RecordBatch]:
         schema = self.setup.schema(side)
         for batch, weights in self._runtime.rows(side):
-            rows = np.repeat(np.arange(batch.num_rows), weights)
-            expanded = batch if len(rows) == batch.num_rows else rows_at(batch, rows)
+            expanded = repeated(batch, weights)
             columns = [
                 converted(expanded.column(field.name), field.type)
                 if field.name in batch.schema.names
-                else pa.nulls(len(rows), field.type)
+                else pa.nulls(expanded.num_rows, field.type)
                 for field in schema
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)

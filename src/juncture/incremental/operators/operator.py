@@ -108,11 +108,13 @@ def as_one(flow: Flow, schema: pa.Schema) -> tuple[pa.RecordBatch, Ints]:
 
 def table_of(flow: Iterable[Change], schema: pa.Schema) -> pa.Table:
     """Return rows as a table, repeated by weight."""
-    batches = []
-    for batch, weights in flow:
-        rows = np.repeat(np.arange(batch.num_rows), weights)
-        batches.append(batch if len(rows) == batch.num_rows else rows_at(batch, rows))
-    return pa.Table.from_batches(batches, schema)
+    return pa.Table.from_batches([repeated(*change) for change in flow], schema)
+
+
+def repeated(batch: pa.RecordBatch, weights: Ints) -> pa.RecordBatch:
+    """Return rows as often as their weights say."""
+    rows = np.repeat(np.arange(batch.num_rows), weights)
+    return batch if len(rows) == batch.num_rows else rows_at(batch, rows)
 
 
 def consolidated(flow: Flow, schema: pa.Schema) -> Flow:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate, chain
 from typing import Any
 
+import numpy as np
 import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -181,19 +182,12 @@ def _count(text: str, data_type: pa.DataType) -> int:
     if found is None:
         raise ValueError(text)
     year, month, day, hour, minute, second = (int(each or 0) for each in found.groups()[:6])
-    days = _days(1 - year if found[8] else year, month, day)
+    # Years before 1 have a year 0 in NumPy.
+    days = int(np.datetime64(f"{1 - year if found[8] else year:05}-{month:02}-{day:02}", "D").astype(np.int64))
     if pat.is_date32(data_type):
         return days
     seconds = (hour * 60 + minute) * 60 + second
     return days * _DAY_US + seconds * 1_000_000 + int((found[7] or "").ljust(6, "0"))
-
-
-def _days(year: int, month: int, day: int) -> int:
-    """Return the days since 1970 in the proleptic Gregorian calendar, with a year 0."""
-    # Years start in March here, so that a leap day is the last day of a year.
-    if month < 3:
-        year, month = year - 1, month + 12
-    return 365 * year + year // 4 - year // 100 + year // 400 + (153 * (month - 3) + 2) // 5 + day - 719_469
 
 
 def _times_of_day(texts: pa.Array, data_type: pa.DataType) -> pa.Array:
