@@ -62,7 +62,7 @@ class PairOperator:
         counts_others = bool(self._arrangements[other].lines)
         gained: list[tuple[Run, Codes, Ints]] = []
         for run, rows, positions in self._arrangements[other].matching_rows(delta):
-            rows, positions = self._meet(side, delta, run, rows, positions, changes)
+            rows, positions = self._matches(side, delta, run, rows, positions, changes)
             if keeps_matched:
                 np.add.at(matched, rows, run.weights[positions])
             if counts_others:
@@ -72,7 +72,7 @@ class PairOperator:
         lines = matched.reshape(1, -1) if self._arrangements[side].lines else np.zeros((0, len(delta)), np.int64)
         self._arrangements[side].change(delta, places, lines, journal)
 
-    def _meet(
+    def _matches(
         self, side: Side, delta: Delta, run: Run, rows: Codes, positions: Codes, changes: Changes
     ) -> tuple[Codes, Codes]:
         """Return the candidates that match, and add the pairs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow as pa
 from juncture.columnar.conversion import converted
 from juncture.errors import JunctureError
 from juncture.incremental.expressions.expression import Expression, evaluate
-from juncture.incremental.operators.operator import Change, Flow, ViewOperator, batch_of
+from juncture.incremental.operators.operator import Flow, ViewOperator, batch_of
 from juncture.incremental.operators.stored_join import StoredJoinOperator
 from juncture.matching.output import Output, project, stored_join
 from juncture.spec.base import Spec
@@ -56,7 +56,7 @@ class SpecJoinOperator(StoredJoinOperator):
             rows.append((project(batch_of(arrays, self._schemas[side]), schema), weights))
         return rows
 
-    def _output_rows(self, changes: Iterable[Change]) -> Flow:
+    def _output_rows(self, changes: Flow) -> Flow:
         result = []
         for batch, weights in changes:
             start = 0

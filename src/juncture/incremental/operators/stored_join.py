@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -160,10 +160,10 @@ class StoredJoinOperator(ViewOperator):
         self._journal, changes, self._worked = Journal(), Changes(are_wanted=self.is_output_read), True
         take = self._operator.apply if self.rows else self._operator.populate
         take(deltas, self._journal, changes)
-        return self._output_rows(changes.gathered())
+        return self._output_rows(changes.batches)
 
-    def _output_rows(self, changes: Iterable[Change]) -> Flow:
-        return list(changes)
+    def _output_rows(self, changes: Flow) -> Flow:
+        return changes
 
     def commit(self) -> None:
         """Commit the rows of both sides."""

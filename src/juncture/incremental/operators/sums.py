@@ -19,7 +19,7 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import array_of, raw_values
 from juncture.errors import DataError
 from juncture.incremental.expressions.functions import decimal_array
-from juncture.kernels.array_types import Codes, Floats, Ints, Mask
+from juncture.kernels.array_types import Floats, Ints, Mask
 from juncture.kernels.exact_sums import add_floats, carry_digits, float_places, nearest_floats
 
 Lines = npt.NDArray[np.int64]
@@ -43,11 +43,6 @@ class Sums:
     base: int  # the position of the first line
     special: Lines  # counts of infinity, minus infinity and NaN, one line each
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory."""
-        return int(self.lines.nbytes + self.special.nbytes)
-
     def some(self, groups: Ints) -> Sums:
         """Return a copy of the sums of some groups."""
         return Sums(np.take(self.lines, groups, axis=1), self.base, np.take(self.special, groups, axis=1))
@@ -66,20 +61,6 @@ class Sums:
         if above and count:
             # The last line has the sign, so existing sums must carry into the new lines.
             self.carry()
-
-    def put(self, groups: Codes, other: Sums) -> None:
-        """Replace the sums of some groups."""
-        if len(other.lines):
-            self.widen(other.base, other.base + len(other.lines) - 2)
-            first = other.base - self.base
-            self.lines[first : first + len(other.lines), groups] = other.lines
-        self.special[:, groups] = other.special
-
-    def grow(self, groups: int) -> None:
-        """Allocate room for more groups."""
-        more = groups - self.lines.shape[1]
-        self.lines = np.pad(self.lines, ((0, 0), (0, more)))
-        self.special = np.pad(self.special, ((0, 0), (0, more)))
 
     def carry(self) -> None:
         """Normalize all digits but the last."""

@@ -31,8 +31,6 @@ from juncture.incremental.expressions.expression import (
     shown,
 )
 
-JoinHow = OneOf["inner", "left", "right", "full"]
-
 InputColumns = OneOf["more", "exactly", "in order"]
 """What remains of inputs without unused columns: more than the needed ones, exactly these, or these in order."""
 

@@ -288,16 +288,15 @@ class _OperatorBuilder:
         return self.operator(FilterNode(joined, all_of(rest)).select(node.returned))
 
     def _stored_join(self, node: JoinNode) -> ViewOperator:
-        sources: dict[Side, ViewOperator] = {"left": self.operator(node.left), "right": self.operator(node.right)}
+        sides: dict[Side, PlanNode] = {"left": node.left, "right": node.right}
+        sources = {side: self.operator(rows) for side, rows in sides.items()}
         named: dict[Side, dict[str, Expression]] = {
-            "left": {f"l{place}": each for place, each in enumerate(node.left.every_column)},
-            "right": {f"r{place}": each for place, each in enumerate(node.right.every_column)},
+            side: {f"{side[0]}{place}": each for place, each in enumerate(rows.every_column)}
+            for side, rows in sides.items()
         }
-        width = len(node.left.types)
-        names = [*(f"l{place}" for place in range(width)), *(f"r{place}" for place in range(len(node.right.types)))]
+        names = [name for own in named.values() for name in own]
         spec = self._asof(node, named) if node.asof is not None else _where(node, named)
-        sides: list[tuple[Side, PlanNode]] = [("left", node.left), ("right", node.right)]
-        texts = {name: shown(each, side_node.names) for side, side_node in sides for name, each in named[side].items()}
+        texts = {name: shown(each, rows.names) for side, rows in sides.items() for name, each in named[side].items()}
         output = [names[place] for place in node.returned]
         return SpecJoinOperator(node.label, node.types, sources, named, spec, output, texts)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +19,6 @@ EPOCH_FILE = "epoch"
 """The name of the file with the number of the last epoch."""
 
 _WEIGHT = " weight"
-
-Changed = Iterable[tuple[pa.RecordBatch, Ints]]
-"""Rows with weights."""
 
 
 @dataclass(frozen=True)

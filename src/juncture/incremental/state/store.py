@@ -43,7 +43,7 @@ import rocksdict
 from juncture.errors import StateError
 from juncture.incremental.state.blocks import BlockRows, Index
 from juncture.incremental.state.policy import MemoryPolicy
-from juncture.incremental.state.records import EPOCH_FILE, Changed, EpochFile, Position, packed, stream, unpacked
+from juncture.incremental.state.records import EPOCH_FILE, EpochFile, Position, packed, stream, unpacked
 from juncture.incremental.state.run_writer import (
     BLOCK,
     HAS_STATE,
@@ -367,7 +367,10 @@ class Store:
     # Committing
 
     def commit(
-        self, position: Position, changes: Mapping[Table, Changed], answers: Mapping[str, list[pa.RecordBatch]]
+        self,
+        position: Position,
+        changes: Mapping[Table, Iterable[tuple[pa.RecordBatch, Ints]]],
+        answers: Mapping[str, list[pa.RecordBatch]],
     ) -> None:
         """Commit an epoch: its position, changes and answers."""
         batch = rocksdict.WriteBatch(raw_mode=True)
