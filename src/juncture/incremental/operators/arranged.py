@@ -9,11 +9,11 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import joined_batches
+from juncture.columnar.arrays import joined_batches, rows_at
 from juncture.incremental.changes.identity import RowIdentity, identity_of
 from juncture.incremental.expressions.expression import Expression, evaluate
 from juncture.incremental.operators.keys import KeyDomain
-from juncture.incremental.operators.operator import Change, Flow, ViewOperator, as_one, some_rows
+from juncture.incremental.operators.operator import Change, Flow, ViewOperator, as_one
 from juncture.incremental.operators.order import RowOrder
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place, interval_codes
 from juncture.incremental.state.run import Run, RunConcatenator
@@ -233,7 +233,7 @@ def _by_hash(flow: Flow, identity: RowIdentity) -> Iterator[tuple[pa.RecordBatch
         numbers = ((hashes >> (64 - bits)) + (1 << bits >> 1)).astype(np.uint16)
         order = np.argsort(numbers, kind="stable")
         for part, rows in zip(parts, np.split(order, np.cumsum(np.bincount(numbers))), strict=False):
-            part.append((some_rows(batch, rows), weights[rows], hashes[rows]))
+            part.append((rows_at(batch, rows), weights[rows], hashes[rows]))
     for part in parts:
         if part:
             joined = (

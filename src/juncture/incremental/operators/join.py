@@ -21,7 +21,7 @@ from juncture.incremental.expressions.expression import TRUE, Expression, all_of
 from juncture.incremental.operators.arranged import ArrangedOperator
 from juncture.incremental.operators.keys import KeyDomain
 from juncture.incremental.operators.operator import Change, Flow, ViewOperator, batch_of, consolidated
-from juncture.incremental.state.arrangement import Delta, Positions
+from juncture.incremental.state.arrangement import Delta, Positions, matches_in
 from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.hash_table import EMPTY
 
@@ -304,23 +304,20 @@ def matches_of(codes: Codes, arranged: ArrangedOperator, *, is_changed: bool) ->
     runs = list(arranged.arrangement.runs)
     # Rows that this epoch deletes must not match, because joins of many inputs would multiply pairs that cancel out.
     deletes = arranged.deletes(runs) if is_changed else None
-    for run in chain(runs, passing):
-        for rows, positions in run.find(codes, no_codes):
-            weights = run.weights[positions]
-            if deletes and id(run) in deletes:
-                weights = weights + _changes_at(*deletes[id(run)], positions)
-                living = np.flatnonzero(weights)
-                rows, positions, weights = rows[living], positions[living], weights[living]
-            if len(rows):
-                yield order[rows], run.batch, positions, weights
+    for run, rows, positions in matches_in(chain(runs, passing), codes, no_codes):
+        weights = run.weights[positions]
+        if deletes and id(run) in deletes:
+            weights = weights + _changes_at(*deletes[id(run)], positions)
+            living = np.flatnonzero(weights)
+            rows, positions, weights = rows[living], positions[living], weights[living]
+        if len(rows):
+            yield order[rows], run.batch, positions, weights
     delta = arranged.delta
     if deletes is not None:
         delta = delta.some(np.flatnonzero(delta.weights > 0))
     if is_changed and len(delta):
-        run = delta.as_run()
-        for rows, positions in run.find(codes, no_codes):
-            if len(rows):
-                yield order[rows], run.batch, positions, delta.weights[positions]
+        for run, rows, positions in matches_in([delta.as_run()], codes, no_codes):
+            yield order[rows], run.batch, positions, delta.weights[positions]
 
 
 def _changes_at(places: Ints, changes: Ints, positions: Positions) -> Ints:

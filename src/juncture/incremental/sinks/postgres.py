@@ -46,7 +46,7 @@ class PostgresSink:
                 f"key={key!r} has no columns. Expected the columns that identify a row of the result.",
                 name="JN-ARGUMENT-VALUE",
             )
-        self._connection: psycopg.Connection[Any] | None = None
+        self._opened: psycopg.Connection[Any] | None = None
         self._columns: tuple[str, ...] = ()
         self._state = ""
 
@@ -61,7 +61,7 @@ class PostgresSink:
                     name="JN-ARGUMENT-VALUE",
                 )
         self._state = state
-        self._connection = connected(self._dsn, autocommit=True)
+        self._opened = connected(self._dsn, autocommit=True)
         with reported(f"create the table {self._name!r}"), self._connection.transaction():
             self._find_or_make(schema)
             for table in (_GONE, _COME):
@@ -72,8 +72,12 @@ class PostgresSink:
                 )
             return self._epoch()
 
+    @property
+    def _connection(self) -> psycopg.Connection[Any]:
+        assert self._opened is not None
+        return self._opened
+
     def _find_or_make(self, schema: pa.Schema) -> None:
-        assert self._connection is not None
         if self._where() is None:
             types = {name: sql.SQL(sql_type(schema.field(name).type)) for name in self._columns}
             columns = sql.SQL(", ").join(sql.SQL("{} {}").format(sql.Identifier(name), types[name]) for name in types)
@@ -100,7 +104,6 @@ class PostgresSink:
         self._connection.execute(sql.SQL(_MAKE_EPOCHS).format(self._epochs))
 
     def _where(self) -> tuple[str, str] | None:
-        assert self._connection is not None
         row = self._connection.execute(
             "SELECT n.nspname, c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n "
             "ON n.oid = c.relnamespace WHERE c.oid = to_regclass(%s)",
@@ -110,7 +113,6 @@ class PostgresSink:
 
     def _epoch(self) -> int:
         """Return the last epoch of this state in the table."""
-        assert self._connection is not None
         row = self._connection.execute(
             sql.SQL("SELECT state, epoch FROM {} WHERE target = %s").format(self._epochs), [self._shown]
         ).fetchone()
@@ -127,7 +129,6 @@ class PostgresSink:
 
     def write(self, epoch: int, changes: Sequence[pa.RecordBatch]) -> None:
         """Insert, update and delete rows by key, and write the number of the epoch, in one transaction."""
-        assert self._connection is not None
         with reported(f"write to {self._shown}"), self._connection.transaction():
             if self._epoch() != epoch - 1:
                 raise StateError(
@@ -143,7 +144,6 @@ class PostgresSink:
 
     def _load(self, table: sql.Identifier, batches: Sequence[pa.RecordBatch]) -> int:
         """Copy rows to the server, and return how many."""
-        assert self._connection is not None
         copy = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(table, _names(self._columns))
         with self._connection.cursor() as cursor, cursor.copy(copy) as copied:
             for batch in batches:
@@ -186,7 +186,6 @@ class PostgresSink:
 
     def _execute(self, statement: str) -> int:
         """Execute a change of the table, and return the number of rows."""
-        assert self._connection is not None
         # The key is set too, so that SET is not empty if the table has no other columns.
         values = sql.SQL(", ").join(sql.SQL("{0} = c.{0}").format(sql.Identifier(name)) for name in self._columns)
         filled = sql.SQL(statement).format(
@@ -216,9 +215,9 @@ class PostgresSink:
 
     def close(self) -> None:
         """Close the connection."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
 
 
 def _names(names: Iterable[str]) -> sql.Composed:

@@ -58,7 +58,7 @@ class _Compilation:
         if bound.op == "const":
             return _constant(bound, target)
         rule = _RULES.get(bound.op)
-        if rule is None or (bound.op == "-" and len(bound.args) == 1 and not _are_numbers([target])):
+        if rule is None or (bound.op == "-" and len(bound.args) == 1 and not are_numbers([target])):
             return None
         name_and_option = rule(bound, [self._type(each) for each in bound.args])
         if name_and_option is None:
@@ -170,7 +170,8 @@ def _is_plain(data_type: pa.DataType) -> bool:
     return not pat.is_null(data_type)
 
 
-def _are_numbers(types: Sequence[pa.DataType]) -> bool:
+def are_numbers(types: Sequence[pa.DataType]) -> bool:
+    """Return whether all types are numeric."""
     return all(pat.is_integer(each) or pat.is_floating(each) or pat.is_decimal(each) for each in types)
 
 
@@ -198,7 +199,7 @@ def _distinct(bound: Bound, types: list[pa.DataType]) -> tuple[str, Any, int] | 
 
 
 def _arithmetic(bound: Bound, types: list[pa.DataType]) -> tuple[str, Any, int] | None:
-    if not _are_numbers(types):
+    if not are_numbers(types):
         return None
     if len(types) == 1:
         return ("negate", None, 1) if bound.op == "-" else None
@@ -255,7 +256,7 @@ def _cast(bound: Bound, types: list[pa.DataType]) -> tuple[str, Any, int] | None
         return None
     if source in ("NULL", "SQLNULL"):
         return "cast", to, 1
-    is_number = {name: _are_numbers([each]) for name, each in (("source", types[0]), ("target", to))}
+    is_number = {name: are_numbers([each]) for name, each in (("source", types[0]), ("target", to))}
     if is_number["source"] and is_number["target"]:
         return None if pat.is_floating(types[0]) and pat.is_decimal(to) else ("cast", to, 1)
     if bound.args[0].type == bound.type:

@@ -34,7 +34,7 @@ from juncture.incremental.sql.binder import (
     with_conditions_joined,
 )
 from juncture.incremental.sql.bound import COMPARISONS, Order, UnreadableError, function_name, read, read_orders
-from juncture.incremental.sql.compile import Compiler
+from juncture.incremental.sql.compile import Compiler, are_numbers
 from juncture.incremental.sql.joins import (
     Comparison,
     Sides,
@@ -246,7 +246,7 @@ class _PlanReader:
             chosen = value if value is not None else Constant(pa.int64(), 1)
             value = call("case", condition, chosen, Constant(chosen.type, None), data_type=chosen.type)
         target = self._type(part["return_type"])
-        if function in ("sum", "avg") and value is not None and not _is_number(value.type):
+        if function in ("sum", "avg") and value is not None and not are_numbers([value.type]):
             return None
         distinct = part["aggregate_type"] == "DISTINCT" and function not in _OF_ANY_NUMBER
         return GroupAggregate("first" if order else function, value, distinct, target, order, keeps_nulls)
@@ -440,10 +440,6 @@ def in_types(node: PlanNode, names: Sequence[str], fields: Sequence[tuple[str, p
 def _scan_type(kind: pa.DataType, declared: pa.DataType) -> pa.DataType:
     """Return the type in which a source is read."""
     return declared if pat.is_duration(kind) and pat.is_duration(declared) else kind
-
-
-def _is_number(data_type: pa.DataType) -> bool:
-    return bool(pat.is_integer(data_type) or pat.is_floating(data_type) or pat.is_decimal(data_type))
 
 
 def _chosen(node: PlanNode, places: Sequence[int] | None) -> PlanNode:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -98,10 +98,16 @@ class Delta:
         """Yield the rows of the other side that these match: run, rows of the delta, positions in the run."""
         first = self.first
         keys, codes = self.keys[first:], np.ascontiguousarray(self.codes[:, first:])
-        for run in runs:
-            for rows, positions in run.find(keys, codes):
-                if len(rows):
-                    yield run, rows + np.int32(first), positions
+        for run, rows, positions in matches_in(runs, keys, codes):
+            yield run, rows + np.int32(first), positions
+
+
+def matches_in(runs: Iterable[Run], keys: Codes, codes: Table) -> Iterator[tuple[Run, Codes, Codes]]:
+    """Yield rows of runs that ascending keys and their codes match: run, numbers of keys, positions in the run."""
+    for run in runs:
+        for rows, positions in run.find(keys, codes):
+            if len(rows):
+                yield run, rows, positions
 
 
 def interval_codes(codes: Ints) -> Table:
@@ -186,11 +192,7 @@ class Arrangement:
         """Yield rows of ascending keys between inclusive code limits: run, numbers of limits, positions in the run."""
         if self.pages is not None:
             self.pages.fetch_between(keys, low, high)
-        lines = np.stack([~low, high])
-        for run in self.runs:
-            for rows, positions in run.find(keys, lines):
-                if len(rows):
-                    yield run, rows, positions
+        yield from matches_in(self.runs, keys, np.stack([~low, high]))
 
     def neighbours(self, keys: Codes, codes: Ints, nth: int, found: Ints, *, forward: bool) -> None:
         """Find the code of the nth row of each key from some codes on, or a nearer one: `nth_neighbours`."""

@@ -146,11 +146,6 @@ class Merge:
         self._thread.start()
 
     @property
-    def nbytes(self) -> int:
-        """Memory of the mapping from old to new positions."""
-        return sum(target.nbytes for target in self._targets)
-
-    @property
     def is_done(self) -> bool:
         """Whether the new run is written."""
         return not self._thread.is_alive()
