@@ -18,9 +18,9 @@ from rich.text import Text
 from juncture.cli.console import results
 from juncture.cli.progress import step
 from juncture.cli.show import count, heading, print_plan
+from juncture.matching.order import Order
 from juncture.spec.asof import Asof
 from juncture.spec.size import format_size
-from juncture.streams.order import Order
 from juncture.streams.progress import StreamProgress
 
 if TYPE_CHECKING:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from juncture.joins.planning import plan, prepare
     from juncture.joins.spines import grid, interpolate
     from juncture.joins.streaming import plan_stream, stream, stream_listener
+    from juncture.matching.order import Order
     from juncture.pipeline.connector import Connector, ConnectorTable
     from juncture.pipeline.pipeline import Pipeline
     from juncture.pipeline.problems import PipelineError
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from juncture.spec.range import Range
     from juncture.spec.where import Where
     from juncture.streams.join import StreamJoin
-    from juncture.streams.order import Order
     from juncture.streams.page import stream_page
     from juncture.streams.progress import StreamProgress
 
@@ -148,7 +148,7 @@ _HOME = {
     "ManyPlan": "juncture.planner.many",
     "ManyReport": "juncture.planner.many",
     "MatchReport": "juncture.planner.report",
-    "Order": "juncture.streams.order",
+    "Order": "juncture.matching.order",
     "Overlap": "juncture.spec.overlap",
     "Pipeline": "juncture.pipeline.pipeline",
     "PipelineError": "juncture.pipeline.problems",

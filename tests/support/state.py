@@ -47,9 +47,9 @@ def changes_in(
     return joins.ChangeJoin(setup, resources_here(None), joins.store_in(state, setup, policy))
 
 
-def view_in(state: Path, sql: str, *, sources: Mapping[str, Any], policy: MemoryPolicy) -> jn.View:
+def view_in(state: Path, sql: str, *, sources: Mapping[str, Any], policy: MemoryPolicy, **more: Any) -> jn.View:
     tables = {name: each if isinstance(each, Source) else Source(each) for name, each in sources.items()}
-    setup = views.ViewSetup(sql, tables)
+    setup = views.ViewSetup(sql, tables, **more)
     return views.View(setup, views.store_in(state, setup, policy))
 
 

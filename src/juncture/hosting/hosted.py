@@ -21,6 +21,7 @@ from juncture.hosting.streams import HostedStreams
 from juncture.hosting.watermarks import WATERMARK, watermarks
 from juncture.incremental.changes.change_batch import WEIGHT, written_schema
 from juncture.incremental.join import ChangeSetup
+from juncture.matching.order import Order
 from juncture.planner.plan import Plan
 from juncture.runtime.context import JoinContext
 from juncture.spark.exchange import SHUFFLE_PARTITIONS, finish, packets, restore_types, result_schema, task_output
@@ -32,7 +33,6 @@ from juncture.spark.tasks.stage import OutputStage
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import SIDES, Side
 from juncture.streams.explain import emission_text, kept_while, order_text, unbounded
-from juncture.streams.order import Order
 from juncture.streams.plan import Setup, StreamPlan
 
 if TYPE_CHECKING:

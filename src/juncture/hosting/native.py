@@ -13,6 +13,7 @@ from juncture.hosting.progress import observed
 from juncture.hosting.virtual_time import NAMES, VirtualTime, window_of
 from juncture.hosting.watermarks import watermarks
 from juncture.matching.condition import Condition, condition_of
+from juncture.matching.order import Order
 from juncture.matching.output import stored_join
 from juncture.planner.plan import Plan
 from juncture.predicate.language.nodes import columns
@@ -27,7 +28,7 @@ from juncture.spec.schema import SIDES, Side
 from juncture.spec.where import ResolvedWhere, Where
 from juncture.streams.bounds import Bounds
 from juncture.streams.explain import EMISSIONS, kept_while, order_text
-from juncture.streams.order import Order, SideOrder
+from juncture.streams.order import SideOrder
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

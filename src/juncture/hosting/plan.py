@@ -13,9 +13,9 @@ from juncture.hosting.table import plan_changes_with_table, plan_table_with_chan
 from juncture.hosting.watermarks import orders_or_watermarks
 from juncture.incremental.changes.change_batch import ChangeFormat
 from juncture.inputs.kinds import is_stream
+from juncture.matching.order import Order
 from juncture.planner.plan import Plan
 from juncture.spec.schema import Side
-from juncture.streams.order import Order
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from juncture.errors import PlanError
+from juncture.matching.order import Order
 from juncture.ordered.duration import format_duration
 from juncture.spec.schema import Side
-from juncture.streams.order import Order, orders_of
+from juncture.streams.order import orders_of
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -5,24 +5,41 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
+import numpy as np
 import pyarrow as pa
 
+from juncture.columnar.arrays import rows_at
 from juncture.errors import DataError
+from juncture.incremental.changes.source import Source
 from juncture.incremental.operators.operator import Flow, ViewOperator, consolidated
+from juncture.incremental.operators.order import SourceOrder
 from juncture.incremental.plan.physical import OperatorGraph
+from juncture.incremental.state.records import Position
 from juncture.incremental.state.tables import StateTable
+from juncture.ordered.arithmetic import MIN_CODE
 
 Flows = Mapping[str, Flow]
 """Changes by source, or by answer."""
 
 
 class Dataflow:
-    """Runs operators. ``most_rows`` is the largest output of one operator in the last epoch."""
+    """Runs operators. ``most_rows`` is the largest output of one operator in the last epoch.
 
-    def __init__(self, graph: OperatorGraph) -> None:
+    ``ordered`` has the sources with an order by the names of their scans.
+    """
+
+    def __init__(self, graph: OperatorGraph, ordered: Mapping[str, Source] = MappingProxyType({})) -> None:
         self.graph = graph
         self.most_rows = 0
+        self._orders: dict[str, tuple[int, SourceOrder, Source]] = {}
+        for name, source in ordered.items():
+            types = dict(graph.scans[name].columns) if name in graph.scans else {}
+            column = SourceOrder.of(name, source).column
+            if column in types:
+                order = SourceOrder.of(name, source, types[column])
+                self._orders[name] = list(types).index(column), order, source
 
     @property
     def tables(self) -> dict[str, StateTable]:
@@ -78,6 +95,54 @@ class Dataflow:
             operator.seconds += time.perf_counter() - start
             outputs[id(operator)] = output
         return {name: outputs[id(operator)] for name, operator in self.graph.answers.items()}
+
+    # Orders
+
+    def in_time(self, name: str, flow: Flow, before: Position, after: Position, what: str) -> Flow:
+        """Return the changes of a source that are not late, and count the others. ``what`` is their name in messages.
+
+        The frontier is that before the epoch, so that changes of one epoch have no order among each other.
+        """
+        if name not in self._orders:
+            return flow
+        place, order, source = self._orders[name]
+        least = order.frontier(before.greatest[name]) if name in before.greatest else MIN_CODE
+        changes = []
+        for batch, weights in flow:
+            codes = order.codes(batch.column(place))
+            if codes is None:
+                raise DataError(
+                    f"The {what} have null or NaN in their order {order.column!r}, so the view cannot forget rows by "
+                    "it. These changes were not applied. Drop such rows, or declare the source without an order.",
+                    name="JN-ORDER-NULL",
+                )
+            rows = np.flatnonzero(codes >= least)
+            after.late[name] = after.late.get(name, 0) + int(np.abs(weights[codes < least]).sum())
+            if len(rows) < len(codes) and source.late == "error":
+                value = batch.column(place)[int(np.argmin(codes))]
+                raise DataError(
+                    f"The {what} are late: {order.column!r} is {value}, but the frontier is {order.value(least)[0]}. "
+                    "These changes were not applied. Pass a greater delay to jn.Order, or late='count'.",
+                    name="JN-ROW-LATE",
+                )
+            changes.append((batch, weights) if len(rows) == len(codes) else (rows_at(batch, rows), weights[rows]))
+            greatest = int(codes[weights > 0].max(initial=MIN_CODE))
+            if greatest > MIN_CODE:
+                after.greatest[name] = max(greatest, after.greatest.get(name, greatest))
+        return changes
+
+    def forget(self, position: Position) -> None:
+        """Remove rows that no changes after a position can need."""
+        frontiers = {}
+        for name, (_, order, _) in self._orders.items():
+            if name in position.greatest:
+                frontiers[name] = order.value(order.frontier(position.greatest[name]))
+        for operator in self.graph.operators if frontiers else ():
+            start = time.perf_counter()
+            operator.forget(frontiers)
+            operator.seconds += time.perf_counter() - start
+
+    # Commits
 
     def commit(self) -> None:
         """Commit the last epoch."""

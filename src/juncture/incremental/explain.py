@@ -42,7 +42,7 @@ def operators_text(graph: OperatorGraph) -> str:
     lines = [" ".join([f"{'':{_WIDTH}}", *(f"{name:>{width}}" for name, width in _FIGURES.items())])]
     for text, operator in _tree(graph):
         figures = (f"{each:>{width}}" for each, width in zip(_figures(operator), _FIGURES.values(), strict=True))
-        lines.append(" ".join([f"{_cut(text):{_WIDTH}}", *figures]).rstrip())
+        lines.append(" ".join([f"{_cut(text):{_WIDTH}}", *figures]).rstrip() if operator else text)
     return "\n".join(lines)
 
 
@@ -65,6 +65,7 @@ def _facts(graph: OperatorGraph) -> list[dict[str, Any]]:
         {
             "operator": operator.label,
             "inputs": [numbers[id(each)] for each in operator.inputs],
+            "retention": operator.retention,
             "rows": operator.rows,
             "rows_on_disk": operator.rows_on_disk,
             "memory_bytes": operator.nbytes,
@@ -115,6 +116,8 @@ def _tree(graph: OperatorGraph) -> Iterator[tuple[str, ViewOperator | None]]:
             text = f"[{numbers[id(operator)]}] {text}"
         yield f"{lead}{mark}{text}", operator
         inner = lead + {"": "", "├─ ": "│  ", "└─ ": "   "}[mark]
+        if operator.retention:
+            yield f"{inner}{'│  ' if operator.inputs else '   '}{operator.retention}", None
         for place, each in enumerate(operator.inputs):
             yield from below(each, inner, "└─ " if place == len(operator.inputs) - 1 else "├─ ")
 
@@ -124,6 +127,8 @@ def _tree(graph: OperatorGraph) -> Iterator[tuple[str, ViewOperator | None]]:
     for operator in graph.operators:
         if not uses.get(id(operator)) and operator not in answers:
             yield operator.label, operator
+            if operator.retention:
+                yield f"   {operator.retention}", None
 
 
 def _cut(text: str) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.errors import DataError, PlanError, StateError
+from juncture.incremental.changes.source import Source
 from juncture.incremental.dataflow import Dataflow, Flows
 from juncture.incremental.operators.arranged import ArrangedOperator
 from juncture.incremental.operators.operator import Change, Flow, ViewOperator, as_one
@@ -57,6 +58,7 @@ class Query:
     opener: str  # how it is opened, for messages
     unmatched_deletes: Literal["error", "count"] = "error"
     static: Collection[str] = field(default=())  # the sources that never change after the first epoch
+    ordered: Mapping[str, Source] = field(default_factory=dict)  # the sources with an order
 
 
 class Load(Protocol):
@@ -80,7 +82,7 @@ class Runtime:
     ) -> None:
         self._query = query
         self._write = write
-        self.flow = Dataflow(query.graph())
+        self.flow = Dataflow(query.graph(), query.ordered)
         self.position = Position(0, None, dict.fromkeys(query.sources, 0))
         self._is_closed = False
         self._is_whole = True
@@ -147,16 +149,15 @@ class Runtime:
         After an error, the epoch is not applied. If it is unknown whether the store has the epoch, the query is closed.
         """
         self.check_open()
-        unmatched = dict(self.position.missing)
+        position = self.position.next(offset)
         if self.tables is not None:
             self.tables.check()
         self._is_whole = False
         try:
             flows: dict[str, Flow] = {}
             for source, each in changes.items():
-                flows[source] = self._located(source, list(each), unmatched)
+                flows[source] = self._located(source, list(each), position)
             answers = {name: self._write(name, flow) for name, flow in self.flow.run(flows).items()}
-            position = self._next_position(unmatched, offset)
             if self.store is not None:
                 self.store.commit(position, flows, answers)
             self.position = position
@@ -171,6 +172,7 @@ class Runtime:
             self.flow.commit()
             if self.tables is not None:
                 self.tables.after_epoch(position)
+            self.flow.forget(position)
         except BaseException:
             # The epoch is committed. Close, because a retry would apply it twice.
             self.close()
@@ -187,11 +189,10 @@ class Runtime:
                 name="JN-STATE-NOT-EMPTY",
             )
         self.check_open()
-        unmatched = dict(self.position.missing)
+        position = self.position.next(offset)
         self._is_whole = False
         try:
-            answers = (load or self._load)(streams, lambda source, flow: self._located(source, flow, unmatched))
-            position = self._next_position(unmatched, offset)
+            answers = (load or self._load)(streams, lambda source, flow: self._located(source, flow, position))
             if self.tables is not None:
                 self.tables.checkpoint(position)
             self.position = position
@@ -230,10 +231,11 @@ class Runtime:
             size.adapt(sum(len(weights) for rows in piece.values() for _, weights in rows), flow.most_rows)
             yield output
 
-    def _located(self, source: str, flow: Flow, unmatched: dict[str, int]) -> Flow:
-        """Return the applicable changes of a source, and count its unmatched deletes."""
+    def _located(self, source: str, flow: Flow, position: Position) -> Flow:
+        """Return the applicable changes of a source, and count late ones and unmatched deletes in the next position."""
         if source not in self.flow.graph.source_rows:
             return []
+        flow = self.flow.in_time(source, flow, self.position, position, self._query.sources[source])
         with self.one_epoch(source):
             delta, (batch, counts) = self.flow.graph.source_rows[source].located(flow)
         if counts.any() and self._query.unmatched_deletes == "error":
@@ -243,7 +245,7 @@ class Runtime:
                 "Correct them, or pass unmatched_deletes='count' to skip and count such deletes.",
                 name="JN-DELETE-UNMATCHED",
             )
-        unmatched[source] += int(counts.sum())
+        position.missing[source] += int(counts.sum())
         return [(delta.batch, delta.weights)] if len(delta) else []
 
     def _shown_row(self, source: str, batch: pa.RecordBatch, row: int) -> dict[str, Any]:
@@ -263,9 +265,6 @@ class Runtime:
                 name="JN-EPOCH-SIZE",
             ) from error
 
-    def _next_position(self, unmatched: Mapping[str, int], offset: Any) -> Position:
-        return Position(self.position.epoch + 1, self.position.offset if offset is None else offset, unmatched)
-
     def _check_whole(self) -> None:
         """Close the query after a failed epoch, if the store has that epoch nevertheless."""
         stored = None if self.store is None else self.store.position()
@@ -275,7 +274,7 @@ class Runtime:
 
     def _reset(self) -> None:
         """Remove all rows."""
-        self.flow = Dataflow(self._query.graph())
+        self.flow = Dataflow(self._query.graph(), self._query.ordered)
         if self.store is not None and self.tables is not None:
             self.tables.close(None)
             self.store.keep_only([])
@@ -299,7 +298,7 @@ class Runtime:
         continues. ``tables`` has the rows of sources that are not stored, and ``identity`` is the definition of the new
         query in a store.
         """
-        unmatched = dict(self.position.missing)
+        position = self.position.next(None)
         self._is_whole = False
         try:
             new._take_over(self, replacement)
@@ -308,7 +307,7 @@ class Runtime:
             static = [name for name, each in part.inputs.items() if new._is_static(replacement.read[each])]
 
             def locate(source: str, flow: Flow) -> Flow:
-                return new._located(source, flow, unmatched) if source in tables else flow
+                return new._located(source, flow, position) if source in tables else flow
 
             for _ in new._loaded(Dataflow(part), streams, locate, static):
                 pass
@@ -317,7 +316,6 @@ class Runtime:
             for name, answer in new.flow.graph.answers.items():
                 old = self.flow.graph.answers.get(name) if is_alike else None
                 answers[name] = new._write(name, _difference(old, answer))
-            position = self._next_position(unmatched, None)
             stored_answers = answers if is_alike else None
             if new.tables is not None:
                 assert self.store is not None

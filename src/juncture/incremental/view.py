@@ -20,6 +20,7 @@ from juncture.incremental.changes.change_batch import ChangeFormat, read_changes
 from juncture.incremental.changes.source import Source
 from juncture.incremental.explain import ExplainFormat, explained, replacement_explained, watched
 from juncture.incremental.operators.operator import Change, Flow, batch_of, table_of
+from juncture.incremental.operators.order import SourceOrder
 from juncture.incremental.operators.top import sorted_rows
 from juncture.incremental.pieces import deletes_last
 from juncture.incremental.plan.nodes import answer_types
@@ -49,8 +50,10 @@ class ViewSetup:
     sources: Mapping[str, Source]
     output: ChangeFormat = "weight"
     unmatched_deletes: Literal["error", "count"] = "error"
+    final_rows: Literal["keep", "forget"] = "keep"
 
     def __post_init__(self) -> None:
+        check_choice("final_rows", self.final_rows, ("keep", "forget"))
         check_choice("output", self.output, ("weight", "change_type", "debezium"))
         check_choice("unmatched_deletes", self.unmatched_deletes, ("error", "count"))
         for name, source in self.sources.items():
@@ -61,6 +64,8 @@ class ViewSetup:
                     f"Source {name!r} has column {twice!r} twice, as SQL ignores case. Rename or drop one of them.",
                     name="JN-COLUMN-DUPLICATE",
                 )
+            if source.order is not None:
+                SourceOrder.of(name, source)
 
 
 class _ViewPlan:
@@ -69,7 +74,9 @@ class _ViewPlan:
     def __init__(self, setup: ViewSetup) -> None:
         self.setup = setup
         schemas = {name: _working(source.schema) for name, source in setup.sources.items()}
-        query = read_query(setup.sql, schemas)
+        ordered = {name.lower(): source for name, source in setup.sources.items() if source.order is not None}
+        columns = {name: SourceOrder.of(name, source).column for name, source in ordered.items()}
+        query = read_query(setup.sql, schemas, orders=columns)
         self.order = query.order
         static = [name.lower() for name, source in setup.sources.items() if source.static]
         plans = pruned({ANSWER: pushed(query.node, static)})
@@ -80,12 +87,13 @@ class _ViewPlan:
         self.answer_schema = pa.schema(list(zip(_distinct(query.names), types, strict=False)))
         self.schema = written_schema(self.answer_schema, setup.output)
         self.query = Query(
-            partial(operators_of, plans, static),
+            partial(operators_of, plans, static, keeps_final=setup.final_rows == "keep"),
             {name.lower(): f"changes of source {name!r}" for name in setup.sources},
             "view",
             "jn.view(…)",
             setup.unmatched_deletes,
             static,
+            ordered,
         )
 
     def changes(self, answer: str, flow: Flow) -> list[pa.RecordBatch]:
@@ -146,6 +154,12 @@ class View(MaintainedQuery):
     def unmatched_deletes(self) -> Mapping[str, int]:
         """Number of deletes per source that matched no row."""
         return {self._names[source]: count for source, count in self._runtime.position.missing.items()}
+
+    @property
+    def late(self) -> Mapping[str, int]:
+        """Number of late changes per source with an order, which were excluded."""
+        ordered = (name for name, source in self._plan.setup.sources.items() if source.order is not None)
+        return {name: self._runtime.position.late.get(name.lower(), 0) for name in ordered}
 
     def apply(self, *, offset: Any = None, **changes: Any) -> list[pa.RecordBatch]:
         """Apply the changes of one epoch, and return the changes of the result.
@@ -282,6 +296,7 @@ class View(MaintainedQuery):
         [[{'book': 'Emma', 'n': 2, '_weight': -1}]]
         """
         self.check_open()
+        self._check_replaceable()
         if not self.epoch:
             raise PlanError(
                 "replace(…) needs a view with rows, but this one has applied no epochs. Open another view with the new "
@@ -312,6 +327,15 @@ class View(MaintainedQuery):
         answers = self._runtime.hand_over(new, replacement, streams, _described(plan.setup), is_alike=is_alike)
         self._maintain(plan, new)
         return answers[ANSWER]
+
+    def _check_replaceable(self) -> None:
+        ordered = next((name for name, each in self._plan.setup.sources.items() if each.order is not None), None)
+        if ordered is not None:
+            raise PlanError(
+                f"The view may have forgotten rows of source {ordered!r} that another query needs, because this source "
+                "has an order. Populate another view with the new query.",
+                name="JN-VIEW-FORGETS",
+            )
 
     def last(self) -> list[pa.RecordBatch]:
         """Return the output of the last epoch, for consumers that may have missed it.
@@ -365,6 +389,7 @@ class View(MaintainedQuery):
         if sql is None:
             changing = [name.lower() for name, source in self._plan.setup.sources.items() if not source.static]
             return explained(self._graph, changing, format)
+        self._check_replaceable()
         graph = _ViewPlan(replace(self._plan.setup, sql=sql)).query.graph()
         return replacement_explained(Replacement(self._graph, graph))
 
@@ -390,9 +415,11 @@ def _described(setup: ViewSetup) -> dict[str, Any]:
             f"{field.name}: {field.type}{'' if field.nullable else ' not null'}" for field in source.schema
         )
         + (" (static)" if source.static else "")
+        + ("" if source.order is None else f" ({source.order})")
         for name, source in setup.sources.items()
     }
-    return {"query": " ".join(setup.sql.split()), **sources}
+    finality = {} if setup.final_rows == "keep" else {"final rows": "forgotten"}
+    return {"query": " ".join(setup.sql.split()), **sources, **finality}
 
 
 def _working(schema: pa.Schema) -> pa.Schema:

@@ -164,6 +164,7 @@ def view(
     memory: str | int | None = None,
     output: Literal["weight", "change_type", "debezium"] = "weight",
     unmatched_deletes: Literal["error", "count"] = "error",
+    final_rows: Literal["keep", "forget"] = "keep",
 ) -> View:
     """Maintain the result of an SQL query while the tables that it reads change.
 
@@ -183,6 +184,8 @@ def view(
         means a share of the machine's memory.
     output, unmatched_deletes
         As for `juncture.changes`.
+    final_rows
+        Whether `View.result` keeps rows of the result that can no longer change, because sources have an order.
 
     Returns
     -------
@@ -234,6 +237,6 @@ def view(
     tables: dict[str, Any] = {
         name: each if isinstance(each, Source) else Source(each) for name, each in sources.items()
     }
-    setup = ViewSetup(sql, tables, output, unmatched_deletes)
+    setup = ViewSetup(sql, tables, output, unmatched_deletes, final_rows)
     policy = MemoryPolicy.of(resources_here(memory).memory_bytes)
     return View(setup, None if state is None else store_in(Path(state), setup, policy))

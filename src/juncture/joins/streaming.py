@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
+    from juncture.matching.order import Order
     from juncture.streams.join import StreamJoin
-    from juncture.streams.order import Order
     from juncture.streams.progress import StreamProgress
 
 Orders: TypeAlias = "Order | Sequence[Order] | None"

@@ -19,7 +19,7 @@ from juncture.planner.decision import Engine
 from juncture.runtime.sources import ParquetSource
 
 if TYPE_CHECKING:
-    from juncture.streams.order import Order
+    from juncture.matching.order import Order
 
 
 def format_name(source: SourceSection) -> str:
@@ -164,7 +164,7 @@ def orders_of(source: SourceSection) -> list[Order] | None:
     """Return the declared orders of a source, or None."""
     if source.order is None:
         return None
-    from juncture.streams.order import Order
+    from juncture.matching.order import Order
 
     orders = source.order if isinstance(source.order, list) else [source.order]
     return [Order(each.on, delay=each.delay, descending=each.descending) for each in orders]

@@ -1,13 +1,12 @@
-"""The orders of streams: expressions that grow or fall from row to row, up to a greatest delay."""
+"""The orders of streams, validated against the schemas of their sides."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from decimal import Decimal
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +14,10 @@ import pyarrow as pa
 from juncture.columnar.arrays import float_codes, floats_of, raw_values, validity
 from juncture.errors import DataError, SchemaError, SpecError
 from juncture.kernels.array_types import Ints, Mask
+from juncture.matching.order import Order
 from juncture.matching.plain_lines import plain_column
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE, TooWideError
-from juncture.ordered.domain import Distance, Domain
-from juncture.ordered.duration import TimeLength, duration_ns, format_duration
+from juncture.ordered.domain import Domain
 from juncture.ordered.kinds import domain_of
 from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.predicate.intervals.interval import Interval, interval
@@ -27,86 +26,11 @@ from juncture.predicate.language.nodes import FALSE, Column, Literal, Node, colu
 from juncture.predicate.language.parse import parse_expression
 from juncture.predicate.language.python_values import literal_of, python_value
 from juncture.predicate.language.types import TIME_STEPS, Type, Value, arrow_type
-from juncture.spec.distance import freeze_distance, in_steps
+from juncture.spec.distance import in_steps
 from juncture.spec.schema import Side
 
 ORDERED_KINDS = ("integer", "float", "decimal", "date", "timestamp")
 """Kinds of types that can order a stream."""
-
-
-@dataclass(frozen=True)
-class Order:
-    """An expression of a stream that grows from row to row, or falls, up to a greatest delay.
-
-    Parameters
-    ----------
-    expression
-        SQL expression of the columns of one side, of numbers, decimals, dates or timestamps.
-    delay
-        How far a value may be behind the greatest value before it; in a descending order, ahead of the least one. A
-        number for numbers. A ``timedelta`` or a duration such as ``"5s"`` for dates and timestamps. None for zero. A
-        row that is farther behind is late.
-    descending
-        Whether the values fall.
-
-    Raises
-    ------
-    SpecError
-        If an argument is invalid for every stream.
-
-    Examples
-    --------
-    >>> Order("ts", delay="5s")
-    Order(expression='ts', delay='5s', descending=False)
-    >>> Order("a + b", delay=-1)
-    Traceback (most recent call last):
-    juncture.errors.SpecError: [JN-ARGUMENT-VALUE] delay=-1 is negative. Expected zero or more.
-    """
-
-    expression: str
-    delay: Distance | None = field(default=None, kw_only=True)
-    descending: bool = field(default=False, kw_only=True)
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.expression, str):
-            raise SpecError(
-                f"expression={self.expression!r} ({type(self.expression).__name__}) is not SQL. Expected a string "
-                'such as "ts" or "a + b".',
-                name="JN-ARGUMENT-TYPE",
-            )
-        if not isinstance(self.descending, bool | np.bool_):
-            raise SpecError(
-                f"descending={self.descending!r} ({type(self.descending).__name__}) is not a flag. Expected True or "
-                "False.",
-                name="JN-ARGUMENT-TYPE",
-            )
-        object.__setattr__(self, "descending", bool(self.descending))
-        delay = freeze_distance("delay", self.delay)
-        object.__setattr__(self, "delay", delay)
-        if isinstance(delay, str | TimeLength):
-            is_negative = duration_ns(delay, argument="delay") < 0
-        else:
-            is_negative = delay is not None and delay < 0
-        if is_negative:
-            raise SpecError(f"delay={delay!r} is negative. Expected zero or more.", name="JN-ARGUMENT-VALUE")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the arguments that differ from their defaults, as plain data."""
-        delay: Any = self.delay
-        if isinstance(delay, TimeLength):
-            delay = format_duration(duration_ns(delay, argument="delay"))
-        elif isinstance(delay, Decimal):
-            delay = {"decimal": str(delay)}
-        values = {"expression": self.expression, "delay": delay, "descending": self.descending}
-        return {name: value for name, value in values.items() if value is not None and value is not False}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Return the order that `to_dict` described."""
-        arguments = dict(values)
-        if isinstance(arguments.get("delay"), Mapping):
-            arguments["delay"] = Decimal(arguments["delay"]["decimal"])
-        return cls(**arguments)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from juncture.errors import PlanError
 from juncture.matching.condition import condition_of
+from juncture.matching.order import Order
 from juncture.matching.output import Output, stored_join, stored_schema
 from juncture.predicate.language.nodes import columns
 from juncture.spec.arguments import check_choice
@@ -26,7 +27,7 @@ from juncture.streams.asof import AsofBounds, AsofJoin
 from juncture.streams.bounds import Bounds
 from juncture.streams.frontier import Frontier
 from juncture.streams.operator import StreamOperator
-from juncture.streams.order import Order, SideOrder
+from juncture.streams.order import SideOrder
 from juncture.streams.pairs import PairJoin
 
 LateRule = Literal["count", "collect", "error"]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import pyarrow as pa
 
 from juncture.errors import SpecError
+from juncture.matching.order import Order
+from juncture.spec.arguments import check_choice
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,11 @@ class Source:
     static : bool, default False
         Whether the table never changes after the first epoch. Tables that are joined only to static ones then need no
         stored index.
+    order : Order, optional
+        A column that grows from epoch to epoch, up to a delay. The view forgets rows that later changes cannot need.
+        Changes behind the greatest value of earlier epochs by more than the delay are late. Each row needs a value.
+    late : {"count", "error"}, default "count"
+        Late changes are excluded and counted in `View.late`, or raise DataError.
 
     Raises
     ------
@@ -34,6 +42,8 @@ class Source:
 
     schema: pa.Schema
     static: bool = False
+    order: Order | None = None
+    late: Literal["count", "error"] = "count"
 
     def __post_init__(self) -> None:
         if not isinstance(self.schema, pa.Schema):
@@ -46,3 +56,17 @@ class Source:
                 f"static={self.static!r} ({type(self.static).__name__}) is not a bool. Expected True or False.",
                 name="JN-ARGUMENT-TYPE",
             )
+        if self.order is not None and not isinstance(self.order, Order):
+            raise SpecError(
+                f"order={self.order!r} ({type(self.order).__name__}) is not an order. Expected, for example, "
+                'jn.Order("ts", delay="5s").',
+                name="JN-ARGUMENT-TYPE",
+            )
+        if self.order is not None and (self.static or self.order.descending):
+            other = "static=True" if self.static else "descending=True"
+            raise SpecError(
+                f"order={self.order!r} cannot be combined with {other}. Sources with an order change and grow. Remove "
+                "one of the two.",
+                name="JN-ARGUMENT-CONFLICT",
+            )
+        check_choice("late", self.late, ("count", "error"))

@@ -49,12 +49,17 @@ class _Slot:
 
 @dataclass(frozen=True)
 class DuckQuery:
-    """A query of DuckDB over batches: ``sql`` reads the table ``slot``, whose columns are ``c0``, ``c1`` and so on."""
+    """A query of DuckDB over batches: ``sql`` reads the table ``slot``, whose columns are ``c0``, ``c1`` and so on.
+
+    If ``rises``, its value rises or stays as its only column rises. An ``inverse`` returns that column exactly.
+    """
 
     sql: str
     inputs: tuple[pa.DataType, ...]
     outputs: tuple[pa.DataType, ...]
     zone: str = "UTC"
+    rises: bool = False
+    inverse: DuckQuery | None = None
 
     @cached_property
     def _schema(self) -> pa.Schema:
@@ -73,7 +78,7 @@ class DuckQuery:
         """Return the value as text, with the names of the columns."""
         columns = r"CAST\(c(\d+) AS [^()]*(?:\([^()]*\))?\)|\bc(\d+)\b"
         text = re.sub(columns, lambda match: operands[int(match[1] or match[2])], self.sql)
-        return text.removeprefix("SELECT ").removesuffix(" FROM slot")
+        return _plain_text(text.removeprefix("SELECT ").removesuffix(" FROM slot"))
 
     def run(self, columns: Sequence[pa.Array]) -> pa.RecordBatch:
         """Return the result for some columns; raises `pyarrow.ArrowInvalid` if a value fails."""
@@ -93,6 +98,15 @@ class DuckQuery:
             _as_type(table.column(place).combine_chunks(), data_type) for place, data_type in enumerate(self.outputs)
         ]
         return pa.RecordBatch.from_arrays(arrays, names=[str(place) for place in range(len(arrays))])
+
+
+def _plain_text(text: str) -> str:
+    """Return SQL without quotes around functions, and without a cast of the whole value."""
+    text = re.sub(r'"(\w+)"\(', r"\1(", text)
+    inner = text.removeprefix("CAST(").removesuffix(")")
+    depths = np.cumsum([(each == "(") - (each == ")") for each in inner])
+    is_cast = len(inner) + 6 == len(text) and depths.min(initial=0) == 0
+    return inner.rpartition(" AS ")[0] if is_cast else text
 
 
 def _plain(array: pa.Array) -> pa.Array:

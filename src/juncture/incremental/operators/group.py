@@ -24,11 +24,12 @@ from juncture.incremental.operators.accumulators import (
     TruthAccumulator,
     VarianceAccumulator,
 )
+from juncture.incremental.operators.eviction import Frontiers, final_rows
 from juncture.incremental.operators.keys import KeyDomain
 from juncture.incremental.operators.operator import Change, Flow, ViewOperator, as_one, batch_of, schema_of
 from juncture.incremental.operators.order import RowOrder
 from juncture.incremental.operators.sums import Sums
-from juncture.incremental.operators.values import GroupValues
+from juncture.incremental.operators.values import GroupValues, groups_of
 from juncture.incremental.state.arrangement import Arrangement, Delta
 from juncture.incremental.state.run import Run
 from juncture.incremental.state.tables import StateTable
@@ -285,6 +286,16 @@ class GroupOperator(ViewOperator):
             self._step = None
             for values in self._values.values():
                 values.abandon()
+
+    def forget(self, frontiers: Frontiers) -> None:
+        """Remove final groups with their values. Their numbers are used again."""
+        arrangements = [self.arrangement, *(each.arrangement for each in self._values.values())]
+        if not self.futures or not any(each.may_evict for each in arrangements):
+            return
+        numbers = self.arrangement.evict(partial(final_rows, self.futures["groups"], frontiers=frontiers))[_NUMBER]
+        self._free = np.concatenate([self._free, numbers])
+        for each in self._values.values():
+            each.arrangement.evict(lambda batch: np.isin(groups_of(batch), numbers))
 
     def living(self) -> Iterator[Change]:
         """Yield the rows of all groups."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow as pa
 from juncture.columnar.arrays import joined_batches, rows_at, true_rows
 from juncture.incremental.changes.identity import NoIdentityError, RowIdentity
 from juncture.incremental.expressions.expression import Expression, InputColumn, evaluate
+from juncture.incremental.operators.eviction import Frontiers, Future, final_rows
 from juncture.incremental.state.tables import StateTable
 from juncture.kernels.array_types import Ints
 
@@ -30,6 +32,8 @@ class ViewOperator:
         self.seconds = 0.0
         self.emitted_rows = 0
         self.is_output_read = True
+        self.futures: dict[str, Future] = {}  # by table, all changes that can need its rows; none if they are kept
+        self.retention = ""  # when rows are forgotten, as text
 
     def step(self, flows: Sequence[Flow]) -> Flow:
         """Return the output changes for the changes of each input. `abandon` must be able to undo the step.
@@ -53,6 +57,12 @@ class ViewOperator:
 
     def abandon(self) -> None:
         """Undo the last step."""
+
+    def forget(self, frontiers: Frontiers) -> None:
+        """Remove rows that no future change can need, once they may be the majority."""
+        for name, table in self.tables.items() if self.futures else ():
+            if name in self.futures and table.arrangement.may_evict:
+                table.arrangement.evict(partial(final_rows, self.futures[name], frontiers=frontiers))
 
     def restored(self) -> None:
         """Restore what is derived from rows, after the tables were opened."""

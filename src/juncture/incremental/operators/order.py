@@ -7,12 +7,26 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import float_codes, floats, integers_of, raw_values, texts_of, validity
+from juncture.columnar.arrays import (
+    array_of,
+    float_codes,
+    floats,
+    floats_of,
+    integers_of,
+    raw_values,
+    texts_of,
+    validity,
+)
+from juncture.errors import SchemaError, SpecError, did_you_mean
+from juncture.incremental.changes.source import Source
 from juncture.incremental.expressions.expression import Expression, evaluate, shown
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Ints, Mask
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
+from juncture.ordered.kinds import domain_of
+from juncture.spec.distance import in_steps
 
 _CODED_DIGITS = 18
 _PREFIX_BYTES = 8
@@ -36,6 +50,61 @@ class RowOrder:
     def shown(self, names: Sequence[str]) -> str:
         """Return the order as text."""
         return f"{shown(self.value, names)}{' DESC' * self.descending}{' NULLS FIRST' * self.nulls_first}"
+
+
+@dataclass(frozen=True)
+class SourceOrder:
+    """The column that orders a source, the type in which it is read, and the delay in steps of order codes."""
+
+    column: str
+    type: pa.DataType
+    delay: int | float  # for floats, a float
+
+    @classmethod
+    def of(cls, name: str, source: Source, data_type: pa.DataType | None = None) -> SourceOrder:
+        """Validate the order of a source that has one."""
+        order = source.order
+        assert order is not None
+        column = next((each for each in source.schema.names if each.lower() == order.expression.lower()), None)
+        if column is None:
+            raise SpecError(
+                f"The order {order.expression!r} of source {name!r} is not one of its columns. "
+                f"{did_you_mean(order.expression, source.schema.names)}",
+                name="JN-COLUMN-MISSING",
+            )
+        data_type = source.schema.field(column).type if data_type is None else data_type
+        domain = domain_of(data_type) if has_exact_codes(data_type) else None
+        if domain is None:
+            raise SchemaError(
+                f"The order {column!r} of source {name!r} has type {data_type}. Expected integers, floats, decimals of "
+                f"up to {_CODED_DIGITS} digits, dates or timestamps.",
+                name="JN-TYPE-UNSUPPORTED",
+            )
+        steps = in_steps("delay", order.delay or 0, domain, pa.schema([]))
+        if steps.is_infinite():
+            raise SpecError(
+                f"delay={order.delay!r} of source {name!r} exceeds the range of its order. Pass a smaller delay.",
+                name="JN-ARGUMENT-VALUE",
+            )
+        return cls(column, data_type, domain.whole(steps))
+
+    def codes(self, values: pa.Array) -> Ints | None:
+        """Return the codes of values; None if one is null or NaN."""
+        codes = order_codes(values)
+        is_null = values.null_count or (pat.is_floating(self.type) and pc.any(pc.is_nan(values)).as_py())
+        return None if is_null else codes
+
+    def frontier(self, greatest: int) -> int:
+        """Return the least code that is not late after the greatest one."""
+        if pat.is_floating(self.type):
+            return int(float_codes(floats_of(np.array([greatest])) - self.delay)[0])
+        bits = 64 if pat.is_decimal(self.type) else self.type.bit_width
+        least = 0 if pat.is_unsigned_integer(self.type) else -(1 << (bits - 1))
+        return max(greatest - int(self.delay), least)
+
+    def value(self, code: int) -> pa.Array:
+        """Return the value of a code, as an array."""
+        return values_of(np.array([code]), self.type, np.ones(1, np.bool_))
 
 
 def codes_in_order(values: pa.Array, *, descending: bool, nulls_first: bool) -> Ints:
@@ -107,3 +176,17 @@ def _prefix_codes(values: pa.Array) -> Ints:
     places = offsets[:-1, None] + np.arange(_PREFIX_BYTES)
     prefixes = np.where(places < offsets[1:, None], content.take(places, mode="clip"), 0).astype(np.uint8)
     return np.asarray((prefixes.view(">u8")[:, 0].astype(np.uint64) ^ _SIGN).view(np.int64))
+
+
+def values_of(codes: Ints, of: pa.DataType, valid: Mask) -> pa.Array:
+    """Return the values of exact order codes; null where not valid."""
+    if pat.is_floating(of):
+        return array_of(np.where(valid, floats_of(codes), 0.0), pa.float64(), valid).cast(of, safe=False)
+    codes = np.where(valid, codes, 0)
+    if pat.is_decimal128(of):
+        return array_of(np.stack([codes, codes >> 63], axis=1), of, valid)
+    return (
+        array_of(codes.astype(np.dtype(f"i{of.bit_width // 8}")), of, valid)
+        if not pat.is_unsigned_integer(of)
+        else array_of(codes, pa.int64(), valid).cast(of)
+    )

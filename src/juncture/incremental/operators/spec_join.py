@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from juncture.columnar.conversion import converted
 from juncture.errors import JunctureError
-from juncture.incremental.expressions.expression import Expression, evaluate
+from juncture.incremental.expressions.expression import Constant, Expression, evaluate
 from juncture.incremental.operators.operator import Flow, ViewOperator, batch_of
 from juncture.incremental.operators.stored_join import StoredJoinOperator
 from juncture.matching.output import Output, project, stored_join
@@ -47,6 +47,11 @@ class SpecJoinOperator(StoredJoinOperator):
         """Return the inserted and deleted rows of the join."""
         with self._readable_errors():
             return super().step([self._computed(side, flow) for side, flow in zip(SIDES, flows, strict=True)])
+
+    def stored_values(self, side: Side) -> list[Expression]:
+        """Return the values of the stored columns of a side; NULL for those that are stored in another type."""
+        stored = [(self._columns[side][field.name], field.type) for field in self.sides[side].schema]
+        return [value if value.type == data_type else Constant(data_type, None) for value, data_type in stored]
 
     def _computed(self, side: Side, flow: Flow) -> Flow:
         schema = self.sides[side].schema

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as pat
 
-from juncture.columnar.arrays import array_of, floats_of, joined_batches, raw_values, rows_of
+from juncture.columnar.arrays import array_of, joined_batches, raw_values, rows_of
 from juncture.incremental.changes.identity import identity_of
 from juncture.incremental.operators.operator import batch_of, schema_of
-from juncture.incremental.operators.order import RowOrder, codes_in_order, has_exact_codes, order_codes
+from juncture.incremental.operators.order import RowOrder, codes_in_order, has_exact_codes, order_codes, values_of
 from juncture.incremental.operators.top import SortKey, sorted_rows
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place, interval_codes
 from juncture.incremental.state.run import Run
@@ -60,7 +58,7 @@ class GroupValues:
     @property
     def table(self) -> StateTable:
         """The values as a table."""
-        return StateTable(self.arrangement, _GroupNumbers(), _groups_of, _number_hashes, self._code_lines)
+        return StateTable(self.arrangement, _GroupNumbers(), groups_of, _number_hashes, self._code_lines)
 
     def begin(self, groups: Codes) -> None:
         """Begin an epoch with the numbers of the affected groups."""
@@ -80,7 +78,7 @@ class GroupValues:
             codes = interval_codes(codes_in_order(key, descending=first.descending, nulls_first=first.nulls_first))
         elif self._coded:
             codes = order_codes(batch.column(1))[None]
-        delta, places, missing = self.arrangement.locate(Delta.of(batch, weights, _groups_of(batch), codes, hashes))
+        delta, places, missing = self.arrangement.locate(Delta.of(batch, weights, groups_of(batch), codes, hashes))
         assert not missing.any()
         if self._distinct:
             self._appeared = self._transitions(delta, places)
@@ -93,7 +91,7 @@ class GroupValues:
             np.add.at(before, place.rows, place.run.weights[place.positions])
         after = (before + delta.weights > 0).astype(np.int64)
         changed = np.flatnonzero(after != (before > 0))
-        numbers = _groups_of(delta.batch)[changed]
+        numbers = groups_of(delta.batch)[changed]
         by_number = np.argsort(self._groups)
         positions = by_number[np.searchsorted(self._groups[by_number], numbers)]
         distinct = rows_of(delta.batch.column(1), array_of(changed, pa.int64()))
@@ -132,7 +130,7 @@ class GroupValues:
                 self.arrangement.pages.fetch_between(groups[last], best[last], best[last])
             for run in self.arrangement.runs:
                 exists[last] |= _have_rows(run, groups[last])
-        return _values(best, self._type, exists)
+        return values_of(best, self._type, exists)
 
     def _first(self, groups: Codes) -> pa.Array:
         by_group = np.argsort(groups)
@@ -177,7 +175,8 @@ def _number_hashes(run: Run) -> Words:
     return _GroupNumbers().hashes(run.groups)
 
 
-def _groups_of(batch: pa.RecordBatch) -> Codes:
+def groups_of(batch: pa.RecordBatch) -> Codes:
+    """Return the numbers of the groups of values."""
     groups: Codes = raw_values(batch.column(0), np.int32).copy()
     return groups
 
@@ -194,17 +193,3 @@ def _have_rows(run: Run, groups: Codes) -> Mask:
     if len(here):
         have[here] = np.logical_or.reduceat(weights != 0, starts)
     return have
-
-
-def _values(codes: Ints, of: pa.DataType, valid: npt.NDArray[np.bool_]) -> pa.Array:
-    """Return the values of order codes; null where not valid."""
-    if pat.is_floating(of):
-        return array_of(np.where(valid, floats_of(codes), 0.0), pa.float64(), valid).cast(of, safe=False)
-    codes = np.where(valid, codes, 0)
-    if pat.is_decimal128(of):
-        return array_of(np.stack([codes, codes >> 63], axis=1), of, valid)
-    return (
-        array_of(codes.astype(np.dtype(f"i{of.bit_width // 8}")), of, valid)
-        if not pat.is_unsigned_integer(of)
-        else array_of(codes, pa.int64(), valid).cast(of)
-    )

@@ -154,10 +154,11 @@ class PlanNode(ABC):
 
 @dataclass(frozen=True)
 class ScanNode(PlanNode):
-    """Some columns of a source."""
+    """Some columns of a source, with that of its ``order``, which is never NULL."""
 
     source: str
     columns: tuple[tuple[str, pa.DataType], ...]
+    order: str | None = None
 
     def _types(self) -> tuple[pa.DataType, ...]:
         return tuple(data_type for _, data_type in self.columns)
@@ -179,8 +180,12 @@ class ScanNode(PlanNode):
 
     def narrowed(self, wanted: Positions, _inputs: Sequence[Placed]) -> Placed:
         """Return fewer columns of the source."""
-        kept = sorted(wanted)
-        return ScanNode(self.source, tuple(self.columns[place] for place in kept)), numbered(kept)
+        kept = sorted({*wanted, *(place for place, name in enumerate(self.names) if name == self.order)})
+        return replace(self, columns=tuple(self.columns[place] for place in kept)), numbered(kept)
+
+    def is_never_null(self, place: int) -> bool:
+        """Return whether a column is the order."""
+        return self.names[place] == self.order
 
 
 @dataclass(frozen=True)

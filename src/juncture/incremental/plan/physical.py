@@ -23,6 +23,7 @@ from juncture.incremental.expressions.expression import (
 )
 from juncture.incremental.expressions.functions import COMPARISONS
 from juncture.incremental.operators.arranged import ArrangedOperator
+from juncture.incremental.operators.eviction import Future, FutureChanges, retention
 from juncture.incremental.operators.group import GroupOperator
 from juncture.incremental.operators.join import JoinOperator, JoinPath, Lookup
 from juncture.incremental.operators.keys import KeyDomain
@@ -39,6 +40,7 @@ from juncture.incremental.operators.partition import ExpandOperator, PartitionOp
 from juncture.incremental.operators.spec_join import SpecJoinOperator
 from juncture.incremental.operators.top import TopOperator
 from juncture.incremental.plan.clusters import DeltaPath, JoinCluster, cluster_of
+from juncture.incremental.plan.future import FutureOf, projected, restricted
 from juncture.incremental.plan.nodes import (
     EmptyNode,
     ExpandNode,
@@ -52,7 +54,7 @@ from juncture.incremental.plan.stateful_nodes import GroupNode, JoinNode, Partit
 from juncture.incremental.state.arrangement import Arrangement, Delta
 from juncture.spec.asof import Asof
 from juncture.spec.base import Spec
-from juncture.spec.schema import Side
+from juncture.spec.schema import SIDES, Side
 from juncture.spec.where import Where
 
 Keys = tuple[Expression, ...]
@@ -95,8 +97,11 @@ class OperatorGraph:
         return {source: rows.schema for source, rows in self.source_rows.items()}
 
 
-def operators_of(plans: Mapping[str, PlanNode], static: Collection[str]) -> OperatorGraph:
-    """Return the operators of answers, which share equal nodes. Static sources never change after the first epoch."""
+def operators_of(plans: Mapping[str, PlanNode], static: Collection[str], *, keeps_final: bool = True) -> OperatorGraph:
+    """Return the operators of answers, which share equal nodes. Static sources never change after the first epoch.
+
+    With ``keeps_final``, answers keep the rows that can no longer change.
+    """
     builder = _OperatorBuilder(frozenset(static))
     builder.find_domains(plans.values())
     graph = builder.graph
@@ -113,6 +118,8 @@ def operators_of(plans: Mapping[str, PlanNode], static: Collection[str]) -> Oper
     read = {id(each) for operator in graph.operators for each in operator.inputs}
     for made in graph.arrangements.values():
         made.is_last = id(made) not in read
+    if any(scan.order is not None for scan in graph.scans.values()):
+        builder.set_retention(keeps_final=keeps_final)
     return graph
 
 
@@ -122,6 +129,8 @@ class _OperatorBuilder:
         self._static = static
         self._domains: dict[tuple[PlanNode, Keys], tuple[PlanNode, Keys]] = {}
         self._codes: dict[tuple[PlanNode, Keys], KeyDomain] = {}
+        self._future = FutureOf(static)
+        self._needed: dict[ViewOperator, Future] = {}
         self._part_of_others: set[PlanNode] = set()
         self._used_once: set[PlanNode] = set()
 
@@ -191,6 +200,44 @@ class _OperatorBuilder:
                 self.graph.operators.append(made)
         return self.graph.nodes[node]
 
+    # Rows that are forgotten
+
+    def set_retention(self, *, keeps_final: bool) -> None:
+        """Let operators forget the rows that no future change can need."""
+        for (node, *_), arranged in self.graph.arrangements.items():
+            if arranged.keeps:
+                self._retain(arranged, "rows", self._future(node), node.names)
+        for node, operator in self.graph.nodes.items():
+            if isinstance(node, GroupNode):
+                self._retain(operator, "groups", self._future(node), node.names)
+            elif isinstance(operator, SpecJoinOperator) and isinstance(node, JoinNode):
+                self._retain_sides(operator, node)
+        for answer in self.graph.answers.values() if keeps_final else ():
+            answer.futures, answer.retention = {}, "keeps all rows of the result"
+
+    def _retain_sides(self, join: SpecJoinOperator, node: JoinNode) -> None:
+        texts = []
+        for number, (side, own) in enumerate(zip(SIDES, node.inputs, strict=True)):
+            values = join.stored_values(side)
+            future = self._future.of_side(node, number)
+            names = [shown(each, own.names) for each in values]
+            self._retain(join, side, projected(future, values, own, is_last=True), names)
+            texts.append(f"{side}: {join.retention}")
+        join.retention = "; ".join(texts)
+
+    def _retain(self, operator: ViewOperator, table: str, future: Future, names: Sequence[str]) -> None:
+        if not future:
+            operator.retention = "keeps all rows, which do not change"
+            return
+        future = tuple(dict.fromkeys((*future, *self._needed.get(operator, ()))))
+        operator.retention = retention(future, names)
+        if all(each.bounds for each in future):
+            operator.futures[table] = future
+
+    def _need(self, arranged: ArrangedOperator, future: Future) -> None:
+        """Record changes that need rows of an arrangement, with bounds over its columns."""
+        self._needed[arranged] = (*self._needed.get(arranged, ()), *future)
+
     # A builder for each type of node
 
     def scan(self, node: ScanNode) -> ViewOperator:
@@ -221,6 +268,7 @@ class _OperatorBuilder:
     def top(self, node: TopNode) -> ViewOperator:
         arranged = self._arranged(node.input, ())
         arranged.keeps = True
+        self._need(arranged, tuple(FutureChanges(each.source) for each in self._future(node.input)))
         return TopOperator(node.label, arranged, node.order, node.limit, node.offset)
 
     def expand(self, node: ExpandNode) -> ViewOperator:
@@ -230,6 +278,7 @@ class _OperatorBuilder:
         by = None if node.order is None else node.order.by
         rows = self.arranged(node.input, self.operator(node.input), node.keys, order=by)
         rows.keeps = True
+        self._need(rows, self._future.of_partitions(node, node.keys))
         made = PartitionOperator(
             node.label, node.types, rows, node.reads, node.query, adds_columns=node.adds_columns, order=node.order
         )
@@ -247,6 +296,7 @@ class _OperatorBuilder:
         static = [part.sources <= self._static for part in cluster.parts]
         place = {part: number for number, part in enumerate(cluster.order(static))}
         delta_paths = cluster.delta_paths(static)
+        future = self._future.of_parts(cluster.parts, cluster.conditions)
         lookups: list[list[Lookup]] = []
         for delta_path in delta_paths:
             lookups.append([])
@@ -254,6 +304,7 @@ class _OperatorBuilder:
                 arranged = self._arranged(cluster.parts[stage.part], stage.by)
                 # Rows are looked up only if an input can change.
                 arranged.keeps |= not all(static)
+                self._need(arranged, restricted(future, sorted(cluster.places(stage.part))))
                 is_changed = place[stage.part] < place[delta_path.part]
                 lookups[-1].append(Lookup(stage.part, arranged, stage.keys, stage.condition, is_changed))
         paths = [

@@ -232,7 +232,10 @@ def _constant_text(bound: Bound) -> str:
         return f"CAST({_PHYSICAL[name].format(value)} AS {bound.type})"
     if name == "INTERVAL" and isinstance(value, dict):
         months, days, micros = (value.get(each, 0) for each in ("months", "days", "micros"))
-        return f"(to_months({months}) + to_days({days}) + to_microseconds({micros}))"
+        seconds = f"to_microseconds({micros})" if micros % 10**6 else f"to_seconds({micros // 10**6})"
+        parts = [f"to_months({months})" * bool(months), f"to_days({days})" * bool(days), seconds * bool(micros)]
+        text = " + ".join(filter(None, parts)) or "to_days(0)"
+        return f"({text})" if "+" in text else text
     if name == "LIST" and isinstance(value, dict):
         child = bound.info["type_info"]["child_type"]
         values = [each if "type" in each else {"type": child} | each for each in value.get("children", [])]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -96,6 +96,8 @@ class _Compilation:
         sql = f"SELECT {stored(value, bound.info['id'], bound.type)} FROM slot"
         types = tuple(each.type for each in inputs) or (pa.int8(),)
         query = DuckQuery(sql, types, (target,), self._types.zone)
+        if len(inputs) == 1 and _rises(bound, self._types.zone == "UTC"):
+            query = replace(query, rises=True, inverse=self._inverse(bound, target))
         made = Call(target, "duckdb", inputs, query)
         if inputs:
             return made
@@ -104,6 +106,17 @@ class _Compilation:
         except pa.ArrowException:
             # The error must occur only if there are rows.
             return made
+
+    def _inverse(self, bound: Bound, target: pa.DataType) -> DuckQuery | None:
+        """Return the query that undoes the addition of a constant to a column; None for other expressions."""
+        column = next((each for each in bound.args if each.op == "ref"), None)
+        if bound.op not in ("+", "-") or column is None or column.type != bound.type:
+            return None
+        other = next(each for each in bound.args if each is not column)
+        sign = "-" if bound.op == "+" else "+"
+        value = text(Bound(sign, bound.info, (column, other)), lambda _place: f"CAST(c0 AS {column.type})")
+        sql = f"SELECT {stored(value, bound.info['id'], bound.type)} FROM slot"
+        return DuckQuery(sql, (target,), (target,), self._types.zone)
 
 
 def stored(value: str, name: str, type_text: str) -> str:
@@ -156,6 +169,42 @@ def _constant(bound: Bound, target: pa.DataType) -> Expression | None:
     if name == "VARCHAR" and isinstance(value, str):
         return Constant(target, value)
     return None
+
+
+_RISING = {
+    "time_bucket": 1, "date_trunc": 1, "datetrunc": 1, "floor": 0, "ceil": 0, "ceiling": 0, "year": 0, "epoch": 0,
+    "epoch_ms": 0, "epoch_us": 0, "epoch_ns": 0, "last_day": 0, "+": None, "-": 0, "cast": 0, "ref": None,
+}  # fmt: skip
+"""Functions that rise with an argument, if the others are constant: its position, or None for any."""
+
+
+def _rises(bound: Bound, is_utc: bool) -> bool:
+    """Return whether a value rises or stays as its only column rises. In other zones than UTC, times are set back."""
+    place = _RISING.get(bound.op, -1)
+    others = [each for at, each in enumerate(bound.args) if (at != place if place is not None else not _reads(each))]
+    if place == -1 or len(bound.args) - len(others) != int(bound.op != "ref") or any(map(_reads, others)):
+        return False
+    if "ZONE" in bound.type and not is_utc:
+        return False
+    if bound.op in ("+", "-") and any(each.info["id"] == "INTERVAL" and not _has_length(each) for each in others):
+        return False
+    if bound.op == "cast":
+        kinds = [_kind(each) for each in (bound, bound.args[0])]
+        if bound.value or kinds[0] != kinds[1] or not kinds[0]:
+            return False
+    return all(_rises(each, is_utc) for each in bound.args if each not in others)
+
+
+def _has_length(bound: Bound) -> bool:
+    """Return whether a value is an interval without months."""
+    return bound.op == "const" and isinstance(bound.value, dict) and not bound.value.get("months")
+
+
+def _kind(bound: Bound) -> str:
+    """Return what the values of a type measure, if they have an order that casts keep."""
+    if bound.type.startswith(("DATE", "TIMESTAMP")):
+        return "time"
+    return "number" if "INT" in bound.type or bound.type.startswith(("DECIMAL", "DOUBLE", "FLOAT")) else ""
 
 
 # Rules return the name of a function, its option, and the number of operands that it reads, for a bound expression and

@@ -77,20 +77,22 @@ def read_query(
     sources: Mapping[str, pa.Schema],
     *,
     relations: Mapping[str, PlanNode] = MappingProxyType({}),
+    orders: Mapping[str, str] = MappingProxyType({}),
     zone: str | None = None,
 ) -> ViewQuery:
-    """Return the plan of a query; raises `SpecError` with the place. ``relations`` replace scans of sources."""
+    """Return the plan of a query; raises `SpecError`. ``relations`` replace scans, and ``orders`` are columns."""
     query = Query(sql, with_conditions_joined(sql), sources, zone or session_zone(sources))
     bound_query = bound(query)
     try:
-        node, order = _PlanReader(query, relations).root(bound_query.plan)
+        node, order = _PlanReader(query, relations, orders).root(bound_query.plan)
     except UnreadableError as error:
         raise unsupported(query, error.what, error.part, error.instead) from None
     return ViewQuery(node, bound_query.names, order)
 
 
 class _PlanReader:
-    def __init__(self, query: Query, relations: Mapping[str, PlanNode]) -> None:
+    def __init__(self, query: Query, relations: Mapping[str, PlanNode], orders: Mapping[str, str]) -> None:
+        self._orders = orders
         self._relations = {name.lower(): relation for name, relation in relations.items()}
         self._sources = {name.lower(): (name, schema) for name, schema in query.tables.items()}
         self._types = ArrowTypes(query.zone)
@@ -140,7 +142,7 @@ class _PlanReader:
         kinds = [self._types.of(each) for each in part["returned_types"]]
         known = [(each, kind) for each, kind in zip(part["names"], kinds, strict=True) if kind is not None]
         fields = tuple((each, _scan_type(kind, schema.field(each).type)) for each, kind in known)
-        scan: PlanNode = ScanNode(name.lower(), fields)
+        scan: PlanNode = ScanNode(name.lower(), fields, self._orders.get(name.lower()))
         if name.lower() in self._relations:
             scan = in_types(self._relations[name.lower()], schema.names, fields)
         places = {each: place for place, (each, _) in enumerate(fields)}

@@ -165,6 +165,10 @@ class Arrangement:
         self.matching = matching
         self._unique = unique
         self._removed = 0
+        self.evicted_to = 0
+        """Number of rows after the last eviction."""
+        self.rows_least = 1 << 10
+        """Up to this number of rows, final rows are not removed."""
 
     @property
     def rows(self) -> int:
@@ -283,6 +287,29 @@ class Arrangement:
                 # The rows do not fit one array of a column's type.
                 break
         self.memory = runs
+
+    @property
+    def may_evict(self) -> bool:
+        """Whether the rows have doubled since the last eviction, so that each row is read a limited number of times."""
+        return self._rows_now() > 2 * self.evicted_to + self.rows_least
+
+    def _rows_now(self) -> int:
+        on_disk = 0 if self.pages is None else sum(run.living_rows for run in self.pages.stored)
+        return sum(len(run) for run in self.memory) - self._removed + on_disk
+
+    def evict(self, is_final: Callable[[pa.RecordBatch], Mask]) -> Table:
+        """Remove final rows between two epochs, and return their counts."""
+        counts = [np.zeros((self.lines, 0), np.int64)]
+        for run in self.memory:
+            rows = np.flatnonzero(is_final(run.batch) & (run.weights != 0))
+            if len(rows):
+                counts.append(np.take(run.counts, rows, axis=1))
+                self.set_state(run, rows, np.zeros(len(rows), np.int64), counts[-1])
+        self.compact()
+        if self.pages is not None:
+            counts += self.pages.evict(is_final)
+        self.evicted_to = self._rows_now()
+        return np.concatenate(counts, axis=1)
 
     def living(self) -> Iterator[tuple[pa.RecordBatch, Ints]]:
         """Yield the rows with their positive weights."""

@@ -136,6 +136,23 @@ class Pages:
         """Return the rows with a weight of each run, in batches."""
         return [(rows.living() for rows, _ in stored.pieces()) for stored in self.stored]
 
+    def evict(self, is_final: Callable[[pa.RecordBatch], Mask]) -> list[Table]:
+        """Remove final rows, and return their counts. Merges release their space on disk."""
+        counts = []
+        for stored in self.stored:
+            places, states = [], []
+            for rows, at in stored.pieces():
+                here = np.flatnonzero(is_final(rows.batch) & (rows.weights != 0))
+                places.append(at[here])
+                states.append(np.take(rows.state, here, axis=1))
+            evicted = np.concatenate(places)
+            if len(evicted):
+                state = np.concatenate(states, axis=1)
+                counts.append(state[1:].copy())
+                state[0] = 0
+                stored.change(evicted, state)
+        return counts
+
     def living(self) -> Iterator[BlockRows]:
         """Yield the rows with a weight, in batches."""
         yield from chain.from_iterable(self.in_order())

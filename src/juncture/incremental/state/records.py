@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,22 @@ _WEIGHT = " weight"
 
 @dataclass(frozen=True)
 class Position:
-    """The epoch of a maintained query, the offset of its sources, and the unmatched deletes of each table."""
+    """The epoch of a maintained query, and the offset of its sources.
+
+    ``missing`` and ``late`` count unmatched deletes and late changes of each source, and ``greatest`` has the greatest
+    order code of each source with an order.
+    """
 
     epoch: int
     offset: Any
-    missing: Mapping[str, int]
+    missing: dict[str, int]
+    late: dict[str, int] = field(default_factory=dict)
+    greatest: dict[str, int] = field(default_factory=dict)
+
+    def next(self, offset: Any) -> Position:
+        """Return the position of the next epoch, with counts that may be changed until it is committed."""
+        offset = self.offset if offset is None else offset
+        return Position(self.epoch + 1, offset, dict(self.missing), dict(self.late), dict(self.greatest))
 
 
 class EpochFile:

@@ -242,7 +242,10 @@ class Store:
     def position(self) -> Position | None:
         """Return the position of the query; None before the first epoch."""
         manifest = self._manifest
-        return Position(manifest["epoch"], manifest["offset"], manifest["missing"]) if "epoch" in manifest else None
+        if "epoch" not in manifest:
+            return None
+        orders = manifest.get("late", {}), manifest.get("greatest", {})
+        return Position(manifest["epoch"], manifest["offset"], manifest["missing"], *orders)
 
     def runs(self, table: str) -> list[tuple[Index, Mask, int]]:
         """Return the runs of a table as of the last checkpoint: index, blocks with a state, number of living rows."""
@@ -540,7 +543,8 @@ def _stream_of(batch: pa.RecordBatch) -> bytes:
 
 
 def _position_fields(position: Position) -> dict[str, Any]:
-    return {"epoch": position.epoch, "offset": position.offset, "missing": dict(position.missing)}
+    fields = {"epoch": position.epoch, "offset": position.offset, "missing": dict(position.missing)}
+    return fields | {"late": dict(position.late), "greatest": dict(position.greatest)}
 
 
 def _numbers(manifest: Mapping[str, Any]) -> set[int]:

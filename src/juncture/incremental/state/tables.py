@@ -64,6 +64,16 @@ class StateTable:
     loaded: Callable[[], None] = lambda: None  # called after rows were loaded into memory
     numbers_of: Callable[[pa.RecordBatch], tuple[Codes, Lines]] | None = None
 
+    def all_notes(self) -> Any:
+        """Return JSON data of the operator and of evictions."""
+        evicted_to = self.arrangement.evicted_to
+        return {**(self.notes() or {}), "evicted_to": evicted_to} if evicted_to else self.notes()
+
+    def recall_all(self, notes: Any) -> None:
+        """Accept the notes again."""
+        self.arrangement.evicted_to = (notes or {}).get("evicted_to", 0)
+        self.recall(notes)
+
     @property
     def stored(self) -> list[StoredRun]:
         """The runs on disk whose rows are not in memory."""
@@ -135,7 +145,7 @@ class StateTables:
         notes = self._store.notes()
         for name, stored_name in names.items():
             table = self._tables[name]
-            table.recall(notes.get(stored_name))
+            table.recall_all(notes.get(stored_name))
             runs = [self._stored(table, *each) for each in self._store.runs(stored_name)]
             table.look_up_in([run for run in runs if run.index.is_sorted])
             if sum(len(run) for run in table.stored) <= _SMALL_ROWS and self._has_room(table):
@@ -209,7 +219,7 @@ class StateTables:
         """
         is_full = self._is_full()
         runs = self._write()
-        notes = {name: table.notes() for name, table in self._tables.items()}
+        notes = {name: table.all_notes() for name, table in self._tables.items()}
         # Runs that were merged in memory are written again, so checkpoints become rarer as tables grow.
         rows = sum(table.arrangement.rows for table in self._tables.values())
         (commit or self._store.checkpoint)(position, runs, notes=notes, rewritten_rows=rows // _ROWS_PER_CHANGE)

@@ -1,0 +1,90 @@
+"""The order of an unbounded source: an expression that grows or falls from row to row, up to a greatest delay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Self
+
+import numpy as np
+
+from juncture.errors import SpecError
+from juncture.ordered.domain import Distance
+from juncture.ordered.duration import TimeLength, duration_ns, format_duration
+from juncture.spec.distance import freeze_distance
+
+
+@dataclass(frozen=True)
+class Order:
+    """An expression of a stream that grows from row to row, or falls, up to a greatest delay.
+
+    Parameters
+    ----------
+    expression
+        SQL expression of the columns of one side, of numbers, decimals, dates or timestamps.
+    delay
+        How far a value may be behind the greatest value before it; in a descending order, ahead of the least one. A
+        number for numbers. A ``timedelta`` or a duration such as ``"5s"`` for dates and timestamps. None for zero. A
+        row that is farther behind is late.
+    descending
+        Whether the values fall.
+
+    Raises
+    ------
+    SpecError
+        If an argument is invalid for every stream.
+
+    Examples
+    --------
+    >>> Order("ts", delay="5s")
+    Order(expression='ts', delay='5s', descending=False)
+    >>> Order("a + b", delay=-1)
+    Traceback (most recent call last):
+    juncture.errors.SpecError: [JN-ARGUMENT-VALUE] delay=-1 is negative. Expected zero or more.
+    """
+
+    expression: str
+    delay: Distance | None = field(default=None, kw_only=True)
+    descending: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.expression, str):
+            raise SpecError(
+                f"expression={self.expression!r} ({type(self.expression).__name__}) is not SQL. Expected a string "
+                'such as "ts" or "a + b".',
+                name="JN-ARGUMENT-TYPE",
+            )
+        if not isinstance(self.descending, bool | np.bool_):
+            raise SpecError(
+                f"descending={self.descending!r} ({type(self.descending).__name__}) is not a flag. Expected True or "
+                "False.",
+                name="JN-ARGUMENT-TYPE",
+            )
+        object.__setattr__(self, "descending", bool(self.descending))
+        delay = freeze_distance("delay", self.delay)
+        object.__setattr__(self, "delay", delay)
+        if isinstance(delay, str | TimeLength):
+            is_negative = duration_ns(delay, argument="delay") < 0
+        else:
+            is_negative = delay is not None and delay < 0
+        if is_negative:
+            raise SpecError(f"delay={delay!r} is negative. Expected zero or more.", name="JN-ARGUMENT-VALUE")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the arguments that differ from their defaults, as plain data."""
+        delay: Any = self.delay
+        if isinstance(delay, TimeLength):
+            delay = format_duration(duration_ns(delay, argument="delay"))
+        elif isinstance(delay, Decimal):
+            delay = {"decimal": str(delay)}
+        values = {"expression": self.expression, "delay": delay, "descending": self.descending}
+        return {name: value for name, value in values.items() if value is not None and value is not False}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Return the order that `to_dict` described."""
+        arguments = dict(values)
+        if isinstance(arguments.get("delay"), Mapping):
+            arguments["delay"] = Decimal(arguments["delay"]["decimal"])
+        return cls(**arguments)
