@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from juncture.hosting.buckets import ToBuckets
+from juncture.hosting.hosted import ToBuckets
 from juncture.hosting.hosted_join import HostedJoin
 from juncture.hosting.processor import JoinProcessor
 from juncture.hosting.stored_rows import ValueSizes

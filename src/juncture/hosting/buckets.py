@@ -1,24 +1,20 @@
-"""Assigns rows of two streams to buckets, and sends them to Spark's tasks, which have one bucket each."""
+"""Sends rows of two streams to buckets, which are the keys of Spark's stateful operator."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.key_encoding import KeyHashes
-from juncture.hosting.hosted_join import HostedJoin
 from juncture.kernels.array_types import Ints
 from juncture.matching.asof import AsofCondition
 from juncture.matching.condition import condition_of
-from juncture.runtime.context import JoinContext
-from juncture.spark.tasks.feed import Feed
 from juncture.spark.tasks.packets import Content, Packet
 from juncture.spark.tasks.scatter import apart
-from juncture.spark.tasks.stage import PacketStage
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
@@ -26,31 +22,37 @@ from juncture.spec.schema import Side
 _WORD = 0xFFFFFFFF
 
 
-class BucketKeys:
-    """Assigns rows to buckets. Rows that match are in one bucket."""
+class Buckets:
+    """Sends rows to buckets. Rows that match are in one bucket; there is only one if nothing has to be equal."""
 
-    def __init__(self, join: Resolved, buckets: int) -> None:
-        self._buckets = buckets
+    def __init__(self, join: Resolved, count: int) -> None:
         self._condition = AsofCondition(join) if isinstance(join, ResolvedAsof) else condition_of(join, ())
         types, nulls_equal = self._condition.key_types, self._condition.nulls_equal
         self._hashes = KeyHashes(*types, nulls_equal=nulls_equal) if types[0] else None
+        self.count = count if types[0] else 1
+        self._labels = labels(self.count)
 
-    @property
-    def is_keyed(self) -> bool:
-        """Whether anything has to be equal, so that there is more than one bucket."""
-        return self._hashes is not None
+    def packets(
+        self, side: Side, batch: pa.RecordBatch, sent: pa.RecordBatch, unkeyed: Callable[[pa.RecordBatch], Ints]
+    ) -> Iterator[Packet]:
+        """Yield rows to their buckets, as ``sent``. ``unkeyed`` returns numbers that place rows without a match."""
+        targets = self._targets(side, batch, unkeyed)
+        for packet in apart(pa.Table.from_batches([sent]), targets, self.count, Content.OWNED, side):
+            yield replace(packet, target=self._labels[packet.target])
 
-    def of(self, batch: pa.RecordBatch, side: Side, unkeyed: Callable[[pa.RecordBatch], Ints]) -> Ints:
-        """Return the bucket of each row. ``unkeyed`` returns numbers that place rows that can match nothing."""
+    def to_all(self, side: Side, content: Content, table: pa.Table) -> Iterator[Packet]:
+        """Yield a table to every bucket."""
+        return (Packet(label, content, table, side) for label in self._labels)
+
+    def _targets(self, side: Side, batch: pa.RecordBatch, unkeyed: Callable[[pa.RecordBatch], Ints]) -> Ints:
+        """Return the bucket of each row."""
         if self._hashes is None:
             return np.zeros(batch.num_rows, np.int64)
-        columns = self._condition.rows(batch, side).keys
-        hashes, usable = self._hashes.of(columns)
-        found = ((hashes >> np.uint64(32)) * np.uint64(self._buckets) >> np.uint64(32)).astype(np.int64)
-        if usable is not None:
+        hashes, usable = self._hashes.of(self._condition.rows(batch, side).keys)
+        found = ((hashes >> np.uint64(32)) * np.uint64(self.count) >> np.uint64(32)).astype(np.int64)
+        if usable is not None and not usable.all():
             alone = np.flatnonzero(~usable)
-            if len(alone):
-                found[alone] = unkeyed(batch)[alone] % self._buckets
+            found[alone] = unkeyed(batch)[alone] % self.count
         return found
 
 
@@ -77,28 +79,3 @@ def _spark_hash(value: int) -> int:
 
 def _turned(word: int, bits: int) -> int:
     return ((word << bits) | (word >> (32 - bits))) & _WORD
-
-
-@dataclass(frozen=True)
-class ToBuckets(PacketStage):
-    """Sends the rows of one side to their buckets."""
-
-    feed: Feed
-    hosted: HostedJoin
-    side: Side
-    buckets: int
-
-    def packets(self, batches: Iterable[pa.RecordBatch], _context: JoinContext, /) -> Iterator[Packet]:
-        """Yield the packets of one task."""
-        sender = self.hosted.sender(self.side)
-        keys, names = BucketKeys(self.hosted.join, self.buckets), labels(self.buckets)
-        for table in self.feed.chunks(batches):
-            for keyed, batch in sender.rows(table.combine_chunks()):
-                targets = keys.of(keyed, self.side, sender.unkeyed)
-                rows = pa.Table.from_batches([batch])
-                for packet in apart(rows, targets, self.buckets, Content.OWNED, self.side):
-                    yield replace(packet, target=names[packet.target])
-        frontier = sender.frontier()
-        if frontier is not None:
-            for name in names:
-                yield Packet(name, Content.FRONTIER, frontier, self.side)

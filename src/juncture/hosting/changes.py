@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
-from juncture.hosting.hosted_join import State, StoredBatch
+from juncture.hosting.buckets import Buckets
+from juncture.hosting.hosted_join import HostedJoin, State, StoredBatch
 from juncture.incremental.changes.change_batch import read_changes
 from juncture.incremental.changes.identity import identity_of
 from juncture.incremental.join import ChangeJoin, ChangeSetup, described
@@ -34,7 +35,7 @@ OBSERVED = "juncture_changes_{join}"
 
 
 @dataclass(frozen=True)
-class HostedChanges:
+class HostedChanges(HostedJoin):
     """A join of two streams of changes in the stateful operator."""
 
     setup: ChangeSetup
@@ -62,10 +63,21 @@ class HostedChanges:
         names: list[str] = stored_schema(self.join, side).names
         return names
 
-    def sender(self, side: Side) -> ChangeSender:
-        """Return a sender for one task."""
-        schema = pa.schema([self.setup.schema(side).field(name) for name in self.columns(side)])
-        return ChangeSender(self.join, side, schema)
+    def packets(self, side: Side, tables: Iterable[pa.Table], buckets: Buckets) -> Iterator[Packet]:
+        """Yield the changes of a side in one task. Equal rows go to one bucket, whichever task reads them."""
+        join = self.join
+        stored = stored_schema(join, side)
+        read = pa.schema([self.setup.schema(side).field(name) for name in stored.names])
+        identity = identity_of(stored, side)
+
+        def unkeyed(batch: pa.RecordBatch) -> Ints:
+            # Unmatched left and right rows may be equal rows of the result, so they go to one bucket.
+            return np.zeros(batch.num_rows, np.int64) if join.how == "full" else identity.hashes(batch)
+
+        for table in tables:
+            for changes, weights in read_changes(table, read, side):
+                batch = project(changes, stored)
+                yield from buckets.packets(side, batch, weighted(batch, weights), unkeyed)
 
     def bucket(self, progress: Mapping[str, Any] | None) -> ChangeBucket:
         """Return a bucket without rows, with the progress of an earlier one."""
@@ -74,31 +86,6 @@ class HostedChanges:
     def observed(self, results: DataFrame) -> DataFrame:
         """Return results unchanged, with metrics that Spark reports."""
         return results.observe(OBSERVED.format(join=token_hex(4)), *(F.sum(name).alias(name) for name in self.metrics))
-
-
-class ChangeSender:
-    """Prepares the changes of one side in one task. Equal rows go to one bucket, whichever task reads them."""
-
-    def __init__(self, join: Resolved, side: Side, schema: pa.Schema) -> None:
-        self._schema = schema
-        self._side = side
-        self._stored = stored_schema(join, side)
-        self._identity = identity_of(self._stored, side)
-        # Unmatched left and right rows may be equal rows of the result, so they go to one bucket.
-        self._in_one_bucket = join.how == "full"
-
-    def rows(self, table: pa.Table) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-        """Yield rows with their key columns, and as they are sent."""
-        for changes, weights in read_changes(table, self._schema, self._side):
-            batch = project(changes, self._stored)
-            yield batch, weighted(batch, weights)
-
-    def unkeyed(self, batch: pa.RecordBatch) -> Ints:
-        """Return numbers that place rows that can match nothing."""
-        return np.zeros(batch.num_rows, np.int64) if self._in_one_bucket else self._identity.hashes(batch)
-
-    def frontier(self) -> None:
-        """Return nothing: changes have no order."""
 
 
 class ChangeBucket(ChangeJoin):

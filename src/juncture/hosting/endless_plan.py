@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from juncture.errors import PlanError
 from juncture.planner.decision import Choice, Estimate, Option
 from juncture.planner.plan import Plan
-from juncture.planner.report import MatchReport, Measured
 from juncture.planner.statistics import SideStats, Stats
-from juncture.runtime.progress import Report
 from juncture.spark.input.sides import SparkSide
 from juncture.spark.plan import Query
 from juncture.spark.schema import check_times, check_types
@@ -65,27 +64,24 @@ def endless_plan(
         resources=resources(session),
         details=tuple(details),
         _run=Query(frame).execute,
-        _measure=_refuse_to_measure,
-        _count_matches=_refuse_to_count,
+        **_REFUSED,
     )
 
 
 def without_end(plan: Plan) -> Plan:
     """Return a plan that refuses methods that read a stream to its end."""
-    return replace(plan, _measure=_refuse_to_measure, _count_matches=_refuse_to_count)
+    return replace(plan, **_REFUSED)
 
 
-def _refuse_to_measure(_report: Report | None, _keep: bool) -> tuple[Measured, Any]:
-    _refuse("analyze() runs a join to its end")
-
-
-def _refuse_to_count(_report: Report | None) -> MatchReport:
-    _refuse("match_report() reads all left rows")
-
-
-def _refuse(method: str) -> NoReturn:
+def _refuse(method: str, *_arguments: object) -> NoReturn:
     raise PlanError(
         f"{method}, but a stream does not end. Start a query on the result of execute(), and read the number of rows "
         "from its lastProgress.",
         name="JN-STREAM-ENDLESS",
     )
+
+
+_REFUSED: dict[str, Any] = {
+    "_measure": partial(_refuse, "analyze() runs a join to its end"),
+    "_count_matches": partial(_refuse, "match_report() reads all left rows"),
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from pyspark.sql.types import LongType, StructField, StructType
 
 from juncture.errors import PlanError
-from juncture.hosting.buckets import BucketKeys, ToBuckets
+from juncture.hosting.buckets import Buckets
 from juncture.hosting.change_frames import ChangeSide, formatted
 from juncture.hosting.changes import HostedChanges
 from juncture.hosting.endless_plan import endless_plan, resolved_streams
@@ -28,12 +28,13 @@ from juncture.spark.exchange import SHUFFLE_PARTITIONS, finish, packets, restore
 from juncture.spark.input.sides import FrameSide, SparkSide
 from juncture.spark.plan import typed_sides
 from juncture.spark.session.session import resources, setting
-from juncture.spark.tasks.packets import Content, read_packets
-from juncture.spark.tasks.stage import OutputStage
+from juncture.spark.tasks.feed import Feed
+from juncture.spark.tasks.packets import Content, Packet, read_packets
+from juncture.spark.tasks.stage import OutputStage, PacketStage
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import SIDES, Side
 from juncture.streams.explain import emission_text, kept_while, order_text, unbounded
-from juncture.streams.plan import Setup, StreamPlan
+from juncture.streams.plan import Setup
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,6 +42,21 @@ if TYPE_CHECKING:
 _STORE = "spark.sql.streaming.stateStore.providerClass"
 _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _OPERATOR = "hosted: Juncture's operator in transformWithState, with rows as Arrow in Spark's state store"
+
+
+@dataclass(frozen=True)
+class ToBuckets(PacketStage):
+    """Sends the rows of one side to their buckets."""
+
+    feed: Feed
+    hosted: HostedJoin
+    side: Side
+    buckets: int
+
+    def packets(self, batches: Iterable[pa.RecordBatch], _context: JoinContext, /) -> Iterator[Packet]:
+        """Yield the packets of one task."""
+        tables = (table.combine_chunks() for table in self.feed.chunks(batches))
+        return self.hosted.packets(self.side, tables, Buckets(self.hosted.join, self.buckets))
 
 
 @dataclass(frozen=True)
@@ -61,27 +77,28 @@ def plan_streams(
     sides = FrameSide.of(left, "left"), FrameSide.of(right, "right")
     join = resolved_streams(spec, sides, "a stream")
     join, *typed = typed_sides(join, *sides)
-    setup = Setup(
-        spec, typed[0].schema, typed[1].schema, tuple(orders["left"]), tuple(orders["right"]), True, late="count"
-    )
-    plan = StreamPlan(setup)
+    schemas = typed[0].schema, typed[1].schema
+    hosted = HostedStreams(Setup(spec, *schemas, tuple(orders["left"]), tuple(orders["right"]), True, late="count"))
+    plan = hosted.plan
     for side in SIDES:
         if not plan.bounds[side].is_bounded:
             raise PlanError(unbounded(plan.bounds[side], on_spark=True), name="JN-STREAM-UNBOUNDED")
-
-    def words(buckets: int) -> Iterator[tuple[str, str]]:
-        yield "streams", _OPERATOR
-        for side in SIDES:
-            yield f"{side} order", "; ".join(order_text(order) for order in plan.orders[side])
-        for side in SIDES:
-            yield f"{side} state", f"rows are kept {kept_while(plan.bounds[side])}"
-        yield _buckets_detail(buckets)
-        yield "watermarks", "one for each side: the greatest value of its order so far, minus the delay"
-        yield "emitted", emission_text(join)
-
-    does = "Juncture's join of two streams in Spark's stateful operator"
-    return _plan(
-        HostedStreams(setup), join, typed, lambda frame: restore_types(frame, join, *sides), does, reason, words
+    buckets = _bucket_count(hosted, sides[0].session)
+    return endless_plan(
+        join,
+        _without_watermarks(restore_types(_results(hosted, join, typed, buckets), join, *sides)),
+        sides[0].session,
+        algorithm="hosted",
+        summary="Juncture's join of two streams in Spark's stateful operator",
+        reason=reason,
+        details=[
+            ("streams", _OPERATOR),
+            *((f"{side} order", "; ".join(order_text(order) for order in plan.orders[side])) for side in SIDES),
+            *((f"{side} state", f"rows are kept {kept_while(plan.bounds[side])}") for side in SIDES),
+            _buckets_detail(buckets),
+            ("watermarks", "one for each side: the greatest value of its order so far, minus the delay"),
+            ("emitted", emission_text(join)),
+        ],
     )
 
 
@@ -91,65 +108,56 @@ def plan_changes(spec: Any, left: DataFrame, right: DataFrame, *, output: Any, u
     setup = ChangeSetup(spec, sides[0].schema, sides[1].schema, "weight", unmatched_deletes)
     join = resolved_streams(spec, sides, "tables that change")
     written_schema(join.output_schema, output)
-
-    def words(buckets: int) -> Iterator[tuple[str, str]]:
-        yield "changes", _OPERATOR
-        for side, changes in zip(SIDES, sides, strict=True):
-            marks = " and ".join(changes.marks) if changes.marks else "no column: all rows are inserted"
-            yield f"{side} changes", marks
-        yield "state", "all current rows of both sides"
-        yield _buckets_detail(buckets)
-        yield "emitted", "once per micro-batch; each changed row once, without changes that cancel"
-
-    does = "Juncture's join of tables that change in Spark's stateful operator"
-    return _plan(
-        HostedChanges(setup, resources(sides[0].session)),
+    hosted = HostedChanges(setup, resources(sides[0].session))
+    buckets = _bucket_count(hosted, sides[0].session)
+    results = _results(hosted, join, sides, buckets, more=[StructField(WEIGHT, LongType())])
+    return endless_plan(
         join,
-        sides,
-        lambda frame: formatted(restore_types(frame, join, *sides, more=[WEIGHT]), output),
-        does,
-        "both sides are streams of changes",
-        words,
-        more=[StructField(WEIGHT, LongType())],
+        _without_watermarks(formatted(restore_types(results, join, *sides, more=[WEIGHT]), output)),
+        sides[0].session,
+        algorithm="hosted",
+        summary="Juncture's join of tables that change in Spark's stateful operator",
+        reason="both sides are streams of changes",
+        details=[
+            ("changes", _OPERATOR),
+            *(
+                (f"{side} changes", " and ".join(each.marks) or "no column: all rows are inserted")
+                for side, each in zip(SIDES, sides, strict=True)
+            ),
+            ("state", "all current rows of both sides"),
+            _buckets_detail(buckets),
+            ("emitted", "once per micro-batch; each changed row once, without changes that cancel"),
+        ],
     )
 
 
-def _plan(
-    hosted: HostedJoin,
-    join: Resolved,
-    sides: Sequence[SparkSide],
-    shown: Callable[[DataFrame], DataFrame],
-    summary: str,
-    reason: str,
-    words: Callable[[int], Iterable[tuple[str, str]]],
-    *,
-    more: Sequence[StructField] = (),
-) -> Plan:
-    """Plan a join in the stateful operator. Its result has the columns of the join and ``more``."""
-    session = sides[0].session
-    _check_store(session)
-    # Nothing has to be equal in a join without keys, so all rows are in one bucket.
-    buckets = int(session.conf.get(SHUFFLE_PARTITIONS) or 1) if BucketKeys(hosted.join, 1).is_keyed else 1
-    limits = resources(session)
+def _bucket_count(hosted: HostedJoin, session: SparkSession) -> int:
+    """Return the number of buckets of a join; raise `PlanError` if Spark cannot store its state."""
+    store = setting(session, _STORE) or ""
+    if not store.endswith("RocksDBStateStoreProvider"):
+        raise PlanError(
+            f"{_STORE} is {store or 'not set'!r}, but this join runs in transformWithState, whose state needs "
+            f"RocksDB. Run spark.conf.set({_STORE!r}, {_ROCKS!r}) before planning the join.",
+            name="JN-SPARK-SETTING",
+        )
+    return Buckets(hosted.join, int(session.conf.get(SHUFFLE_PARTITIONS) or 1)).count
+
+
+def _results(
+    hosted: HostedJoin, join: Resolved, sides: Sequence[SparkSide], buckets: int, more: Sequence[StructField] = ()
+) -> DataFrame:
+    """Return the results of the stateful operator, with the columns of the join and ``more``."""
+    memory_bytes = resources(sides[0].session).memory_bytes
     sent = []
     for side, each in zip(SIDES, sides, strict=True):
         frame, feed = each.rows(hosted.columns(side))
-        sent.append(packets(frame, ToBuckets(feed, hosted, side, buckets, memory_bytes=limits.memory_bytes)))
+        sent.append(packets(frame, ToBuckets(feed, hosted, side, buckets, memory_bytes=memory_bytes)))
     processor = JoinProcessor(hosted, buckets)
     rows = sent[0].union(sent[1]).groupBy("target")
     results = hosted.observed(rows.transformWithStateInPandas(processor, processor.columns, "Append", "None"))
     cells = results.select(F.lit(0).alias("target"), "content", F.lit(None).cast("string").alias("side"), "rows")
     schema = StructType([*result_schema(join, *sides).fields, *more])
-    frame = finish(cells, FromBuckets(output=task_output(schema), memory_bytes=limits.memory_bytes), schema)
-    return endless_plan(
-        join,
-        _without_watermarks(shown(frame)),
-        session,
-        algorithm="hosted",
-        summary=summary,
-        reason=reason,
-        details=words(buckets),
-    )
+    return finish(cells, FromBuckets(output=task_output(schema), memory_bytes=memory_bytes), schema)
 
 
 def _buckets_detail(buckets: int) -> tuple[str, str]:
@@ -167,13 +175,3 @@ def _without_watermarks(frame: DataFrame) -> DataFrame:
     safe = [f"c{place}" for place in range(len(fields))]
     columns = [F.col(name).alias(name, metadata=metadata) for name, metadata in zip(safe, kept, strict=True)]
     return frame.toDF(*safe).select(*columns).toDF(*(field.name for field in fields))
-
-
-def _check_store(session: SparkSession) -> None:
-    store = setting(session, _STORE) or ""
-    if not store.endswith("RocksDBStateStoreProvider"):
-        raise PlanError(
-            f"{_STORE} is {store or 'not set'!r}, but this join runs in transformWithState, whose state needs "
-            f"RocksDB. Run spark.conf.set({_STORE!r}, {_ROCKS!r}) before planning the join.",
-            name="JN-SPARK-SETTING",
-        )

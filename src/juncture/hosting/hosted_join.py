@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from juncture.hosting.buckets import Buckets
 from juncture.kernels.array_types import Ints
 from juncture.spark.tasks.packets import Packet
 from juncture.spec.resolved import Resolved
@@ -29,19 +31,6 @@ class StoredBatch:
     source: object
     state: State
     positions: Ints
-
-
-class Sender(Protocol):
-    """Prepares the rows of one side in one task for their buckets."""
-
-    def rows(self, table: pa.Table, /) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-        """Yield rows with their key columns, and as they are sent."""
-
-    def unkeyed(self, batch: pa.RecordBatch, /) -> Ints:
-        """Return numbers that place rows that can match nothing."""
-
-    def frontier(self) -> pa.Table | None:
-        """Return what every bucket receives after the rows; None for nothing."""
 
 
 class Bucket(Protocol):
@@ -66,36 +55,38 @@ class Bucket(Protocol):
         """Return some rows of a batch, as `load` receives them."""
 
 
-class HostedJoin(Protocol):
+class HostedJoin(ABC):
     """The definition of a join that runs in Spark's stateful operator. It is sent to tasks."""
 
-    @property
-    def version(self) -> str:
-        """Version of the state; change it with each change of the format."""
+    version: ClassVar[str]  # of the state; change it with each change of the format
+    state_type: ClassVar[npt.DTypeLike]  # of the state of stored rows
 
     @property
-    def state_type(self) -> npt.DTypeLike:
-        """Type of the state of stored rows."""
-
-    @property
+    @abstractmethod
     def metrics(self) -> Mapping[str, str]:
         """Names of the metrics of a bucket, with their Spark types."""
 
     @property
+    @abstractmethod
     def join(self) -> Resolved:
         """The join in the types of stored rows."""
 
+    @abstractmethod
     def described(self) -> dict[str, Any]:
         """Return the definition as plain data."""
 
-    def columns(self, side: Side, /) -> Sequence[str]:
+    @abstractmethod
+    def columns(self, side: Side) -> Sequence[str]:
         """Return the columns of a side that tasks read."""
 
-    def sender(self, side: Side, /) -> Sender:
-        """Return a sender for one task."""
+    @abstractmethod
+    def packets(self, side: Side, tables: Iterable[pa.Table], buckets: Buckets) -> Iterator[Packet]:
+        """Yield what the rows of a side in one task send to buckets."""
 
-    def bucket(self, progress: Mapping[str, Any] | None, /) -> Bucket:
+    @abstractmethod
+    def bucket(self, progress: Mapping[str, Any] | None) -> Bucket:
         """Return a bucket without rows, with the progress of an earlier one."""
 
-    def observed(self, results: DataFrame, /) -> DataFrame:
+    @abstractmethod
+    def observed(self, results: DataFrame) -> DataFrame:
         """Return results unchanged, with metrics that Spark reports."""

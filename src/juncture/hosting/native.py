@@ -16,7 +16,6 @@ from juncture.matching.condition import Condition, condition_of
 from juncture.matching.order import Order
 from juncture.matching.output import stored_join
 from juncture.planner.plan import Plan
-from juncture.predicate.language.nodes import columns
 from juncture.spark.exchange import restore_types
 from juncture.spark.inequality.condition import inequality_pairs
 from juncture.spark.input.sides import FrameSide, as_frames
@@ -28,7 +27,7 @@ from juncture.spec.schema import SIDES, Side
 from juncture.spec.where import ResolvedWhere, Where
 from juncture.streams.bounds import Bounds
 from juncture.streams.explain import EMISSIONS, kept_while, order_text
-from juncture.streams.order import SideOrder
+from juncture.streams.order import SideOrder, ordered_columns, side_orders
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -78,14 +77,9 @@ class _Bounded:
     def __init__(self, join: ResolvedWhere | ResolvedRange, orders: Mapping[Side, Sequence[Order]]) -> None:
         self.join = join
         self.is_keyed = bool(join.left_by or (join.shape and join.shape.keys))
-        names = join.spec.names
-        schemas = {"left": join.left_schema, "right": join.right_schema}
-        side_orders: dict[Side, list[SideOrder]] = {
-            side: [SideOrder.of(order, side, schemas[side], names) for order in orders[side]] for side in SIDES
-        }
-        read = {column for several in side_orders.values() for order in several for column in columns(order.node)}
-        self.condition: Condition = condition_of(stored_join(join), read)
-        self.time = self._time(side_orders)
+        valid_orders = side_orders(join, orders)
+        self.condition: Condition = condition_of(stored_join(join), ordered_columns(valid_orders))
+        self.time = self._time(valid_orders)
         self.bounds: dict[Side, Bounds] = {
             "left": Bounds(self.condition, "left", [self.time.right]),
             "right": Bounds(self.condition, "right", [self.time.left]),
@@ -105,7 +99,7 @@ class _Bounded:
                 else:
                     sides = self.join.left_schema, self.join.right_schema
                     schemas = [[(field.name, str(field.type)) for field in schema] for schema in sides]
-                    return VirtualTime.of(left, right, window).marked_for([self.join.spec.to_dict(), schemas])
+                    return VirtualTime.of(left, right, window, [self.join.spec.to_dict(), schemas])
         raise NoEquivalentError(f"{missing}, which Spark's own join of two streams needs to prune its state")
 
     def words(self) -> list[tuple[str, str]]:

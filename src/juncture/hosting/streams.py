@@ -14,12 +14,13 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.columnar.arrays import array_of, rows_of
-from juncture.hosting.hosted_join import State, StoredBatch
+from juncture.hosting.buckets import Buckets
+from juncture.hosting.hosted_join import HostedJoin, State, StoredBatch
 from juncture.hosting.progress import observed
 from juncture.hosting.virtual_time import delay_of
 from juncture.incremental.join import schema_text
 from juncture.kernels.array_types import Ints
-from juncture.matching.output import project
+from juncture.matching.output import combined, project
 from juncture.spark.tasks.packets import Content, Packet
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import SIDES, Side
@@ -27,7 +28,6 @@ from juncture.streams.checkpoint import Snapshot
 from juncture.streams.join import StreamJoin
 from juncture.streams.plan import Setup, StreamPlan
 from juncture.streams.progress import OBSERVED, Scale
-from juncture.streams.reading import combined
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,12 +35,15 @@ if TYPE_CHECKING:
 FRONTIER_COLUMN = "greatest"
 """The column of a frontier packet: the greatest code of each order in a task."""
 
+_COUNTS = ("rows", "state_rows", "state_bytes", "late_rows")
+"""The metrics of each side that are summed over buckets."""
+
 Frontiers = Sequence[Sequence[int | None]]
 """The greatest codes of each task."""
 
 
 @dataclass(frozen=True)
-class HostedStreams:
+class HostedStreams(HostedJoin):
     """A join of two streams in the stateful operator."""
 
     setup: Setup
@@ -50,7 +53,7 @@ class HostedStreams:
     @property
     def metrics(self) -> dict[str, str]:
         """New, stored and late rows of each side, the stored bytes, and the position of each side."""
-        counts = [f"{side}_{name}" for side in SIDES for name in ("rows", "state_rows", "state_bytes", "late_rows")]
+        counts = [f"{side}_{name}" for side in SIDES for name in _COUNTS]
         return dict.fromkeys(["output_rows", *counts], "long") | {f"{side}_passed": "double" for side in SIDES}
 
     @property
@@ -74,9 +77,22 @@ class HostedStreams:
         names: list[str] = self.plan.read_schemas[side].names
         return names
 
-    def sender(self, side: Side) -> StreamSender:
-        """Return a sender for one task."""
-        return StreamSender(self.plan, side)
+    def packets(self, side: Side, tables: Iterable[pa.Table], buckets: Buckets) -> Iterator[Packet]:
+        """Yield the rows of a side in one task, and its greatest codes, by which buckets without rows advance."""
+        plan, orders = self.plan, self.plan.orders[side]
+        greatest: list[list[int]] = [[] for _ in orders]
+        batch = None
+        for table in tables:
+            batch = project(table.to_batches()[0], plan.read_schemas[side])
+            for order, found in zip(orders, greatest, strict=True):
+                codes, valid = order.codes(batch)
+                codes = codes if valid is None else codes[valid]
+                if len(codes):
+                    found.append(int(codes.max()))
+            yield from buckets.packets(side, batch, batch, lambda rows: np.arange(rows.num_rows))
+        if batch is not None:
+            codes = pa.array([max(found, default=None) for found in greatest], pa.int64())
+            yield from buckets.to_all(side, Content.FRONTIER, pa.table({FRONTIER_COLUMN: codes}))
 
     def bucket(self, progress: Mapping[str, Any] | None) -> StreamBucket:
         """Return a bucket without rows, with the progress of an earlier one."""
@@ -90,7 +106,7 @@ class HostedStreams:
             order = self.plan.orders[side][0]
             kind, delay = order.node.type, float(delay_of(order))
             sign = -1.0 if order.order.descending else 1.0
-            metrics = {name: F.sum(f"{side}_{name}") for name in ("rows", "state_rows", "state_bytes", "late_rows")}
+            metrics = {name: F.sum(f"{side}_{name}") for name in _COUNTS}
             metrics["last"] = F.max(f"{side}_passed") + F.lit(delay)
             results = observed(results, token, side, metrics, Scale(kind.kind, kind.zoned, sign, delay))
         return results.observe(OBSERVED.format(join=token, side="out"), F.sum("output_rows").alias("rows"))
@@ -99,36 +115,6 @@ class HostedStreams:
 @lru_cache(maxsize=8)
 def _plan_of(setup: str) -> StreamPlan:
     return StreamPlan(Setup.from_dict(json.loads(setup)))
-
-
-class StreamSender:
-    """Prepares the rows of one side in one task. Buckets without rows need its greatest codes for final results."""
-
-    def __init__(self, plan: StreamPlan, side: Side) -> None:
-        self._schema = plan.read_schemas[side]
-        self._orders = plan.orders[side]
-        self._greatest: list[int | None] = [None] * len(self._orders)
-        self._is_empty = True
-
-    def rows(self, table: pa.Table) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-        """Yield rows with their key columns, and as they are sent."""
-        self._is_empty = False
-        batch = project(table.to_batches()[0], self._schema)
-        for place, order in enumerate(self._orders):
-            codes, valid = order.codes(batch)
-            codes = codes if valid is None else codes[valid]
-            if len(codes):
-                known, greatest = self._greatest[place], int(codes.max())
-                self._greatest[place] = greatest if known is None else max(known, greatest)
-        yield batch, batch
-
-    def unkeyed(self, batch: pa.RecordBatch) -> Ints:
-        """Return numbers that place rows that can match nothing."""
-        return np.arange(batch.num_rows)
-
-    def frontier(self) -> pa.Table | None:
-        """Return the greatest codes; None without rows."""
-        return None if self._is_empty else pa.table({FRONTIER_COLUMN: pa.array(self._greatest, pa.int64())})
 
 
 class StreamBucket(StreamJoin):

@@ -13,7 +13,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -113,17 +113,11 @@ class VirtualTime:
     unit: Fraction  # one millisecond of virtual time, in numbers or seconds
     lower: int  # the least matching right time relative to a left one, in milliseconds
     upper: int  # the greatest one
-    mark: int = 0  # microseconds of all times, which identify rows of this join in a state
-
-    def marked_for(self, join: object) -> VirtualTime:
-        """Return the same with a mark that depends on the join, the orders and the units."""
-        orders = [self.order(side).order.to_dict() for side in NAMES]
-        described = json.dumps([join, orders, str(self.unit), self.lower, self.upper], sort_keys=True)
-        return replace(self, mark=1 + int(hashlib.sha256(described.encode()).hexdigest(), 16) % (_MARKS - 1))
+    mark: int  # microseconds of all times, which identify rows of this join in a state
 
     @classmethod
-    def of(cls, left: SideOrder, right: SideOrder, window: Window) -> VirtualTime:
-        """Return the virtual time of two orders, and a window that has both ends."""
+    def of(cls, left: SideOrder, right: SideOrder, window: Window, join: object) -> VirtualTime:
+        """Return the virtual time of two orders and a window that has both ends. ``join`` identifies the join."""
         assert window.lower is not None
         assert window.upper is not None
         steps = [order.domain.step for order in (left, right)]
@@ -136,7 +130,11 @@ class VirtualTime:
             unit, slack = max(step, math.floor(wanted / step) * step), 0
         else:
             unit, slack = wanted or max(steps), 1
-        return cls(left, right, unit, math.floor(window.lower / unit) - slack, math.ceil(window.upper / unit) + slack)
+        lower, upper = math.floor(window.lower / unit) - slack, math.ceil(window.upper / unit) + slack
+        orders = [order.order.to_dict() for order in (left, right)]
+        described = json.dumps([join, orders, str(unit), lower, upper], sort_keys=True)
+        mark = 1 + int(hashlib.sha256(described.encode()).hexdigest(), 16) % (_MARKS - 1)
+        return cls(left, right, unit, lower, upper, mark)
 
     def order(self, side: Side) -> SideOrder:
         """Return the order of a side."""

@@ -33,11 +33,7 @@ class AsofCondition:
     @property
     def key_types(self) -> tuple[list[pa.DataType], list[pa.DataType]]:
         """The types of the key columns of both sides."""
-        left, right = self.join.left_schema, self.join.right_schema
-        return (
-            [left.field(name).type for name in self.join.left_by],
-            [right.field(name).type for name in self.join.right_by],
-        )
+        return self.join.key_types
 
     def rows(self, batch: pa.RecordBatch, side: Side) -> ComparedRows:
         """Return the part of rows that the join compares."""

@@ -9,11 +9,10 @@ bound, it is the reverse. So a stored row can still satisfy a relation if it doe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +21,7 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, both, raw_values
 from juncture.errors import DataError, SchemaError, SpecError
-from juncture.kernels.array_types import Mask
+from juncture.kernels.array_types import Ints, Mask
 from juncture.local.inequality.conditions import CodedValue, points_of
 from juncture.local.keys import equal_columns, equal_types
 from juncture.matching.plain_lines import PlainLines, plain_lines
@@ -37,7 +36,7 @@ from juncture.predicate.language import build
 from juncture.predicate.language.nodes import Arithmetic, Cast, Column, Node, columns
 from juncture.predicate.language.sql import to_sql
 from juncture.predicate.language.types import DOUBLE, from_arrow
-from juncture.spec.condition import BoundedValue, EqualValues, JoinCondition, Limit, ResolvedInequality, Value
+from juncture.spec.condition import BoundedValue, JoinCondition, Limit, ResolvedInequality, Value
 from juncture.spec.predicate_condition import bounded_values, equal_bounds, equalities_of
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import SIDES, Side
@@ -70,6 +69,10 @@ class Relation:
     left_code: OneValue
     right_code: OneValue
 
+    def value(self, side: Side) -> Node | None:
+        """Return the value of a side; None if it is no single expression of its table."""
+        return self.left if side == "left" else self.right
+
 
 @dataclass(frozen=True)
 class Condition:
@@ -79,8 +82,7 @@ class Condition:
     key_types: tuple[list[pa.DataType], list[pa.DataType]]
     nulls_equal: bool
     relations: tuple[Relation, ...]  # necessary conditions of a match, in the order of the code lines
-    left: Callable[[pa.RecordBatch], ComparedRows]
-    right: Callable[[pa.RecordBatch], ComparedRows]
+    readers: Mapping[Side, Callable[[pa.RecordBatch], ComparedRows]]
     check: Node | None  # the residual predicate of pairs
     predicate: Node | None  # the whole predicate, if the join has one
     matching: int  # number of relations, from the first, that find matches; the others only limit state
@@ -90,7 +92,7 @@ class Condition:
     def rows(self, batch: pa.RecordBatch, side: Side) -> ComparedRows:
         """Return the part of rows that the join compares."""
         try:
-            return self.left(batch) if side == "left" else self.right(batch)
+            return self.readers[side](batch)
         except TooWideError:
             raise DataError(
                 f"A value of the {side} side does not fit a 64-bit code. Cast the column to a type with fewer digits "
@@ -121,7 +123,7 @@ def condition_of(join: Resolved, ordered: Collection[Column]) -> Condition:
     assert isinstance(join, ResolvedInequality)
     found = join.condition
     values = [value for value in (found.first, found.second) if value is not None and value.limits]
-    return _condition(_Parts(join, found, _coded(values)), matching=sum(len(value.limits) for value in values))
+    return _condition(join, found, _coded(values), matching=sum(len(value.limits) for value in values))
 
 
 def _of_predicate(
@@ -141,24 +143,31 @@ def _of_predicate(
         exact=exact or predicate is None,
     )
     matching = sum(len(value.limits) for value in values)
-    found = _Parts(join, condition, _coded([*values, *limiting]), _guards(join, parts))
-    return _condition(found, matching=matching, nulls_equal=nulls_equal)
+    found = _coded([*values, *limiting])
+    return _condition(join, condition, found, matching=matching, nulls_equal=nulls_equal, guards=_guards(join, parts))
 
 
-def _condition(parts: _Parts, *, matching: int, nulls_equal: bool = False) -> Condition:
-    condition = parts.condition
+def _condition(
+    join: Resolved,
+    condition: JoinCondition,
+    values: Sequence[CodedValue],
+    *,
+    matching: int,
+    nulls_equal: bool = False,
+    guards: Mapping[Side, Mapping[str, int]] | None = None,
+) -> Condition:
+    readers = {side: _SideReader(join, condition, values, side, (guards or {}).get(side)) for side in SIDES}
     return Condition(
-        join=parts.join,
-        key_types=(parts.key_types("left"), parts.key_types("right")),
+        join=join,
+        key_types=(readers["left"].key_types, readers["right"].key_types),
         nulls_equal=nulls_equal,
-        relations=tuple(_relation(parts.join, value, limit) for value in parts.values for limit in value.value.limits),
-        left=parts.rows("left"),
-        right=parts.rows("right"),
+        relations=tuple(_relation(join, coded, limit) for coded in values for limit in coded.value.limits),
+        readers=readers,
         check=None if condition.exact else condition.predicate,
         predicate=condition.predicate,
         matching=matching,
         filters=(condition.left_filter, condition.right_filter),
-        is_band=matching == 2 and _is_fixed_band(parts.values[0].value),
+        is_band=matching == 2 and _is_fixed_band(values[0].value),
     )
 
 
@@ -185,147 +194,121 @@ def _equal_bounds(join: Resolved, parts: Shape, ordered: Collection[Column]) -> 
     return [value for pair in limiting if (value := equal_bounds(*pair)) is not None]
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """The coded parts of a condition. ``guards`` has filters that hold while columns are below some values."""
+class _SideReader:
+    """Reads what a join compares from the rows of one side.
 
-    join: Resolved
-    condition: JoinCondition
-    values: tuple[CodedValue, ...]
-    guards: Mapping[Node, tuple[tuple[str, int], ...]] | None = None
+    ``guard`` has columns with limits: while all values are below them, the filter of the side holds.
+    """
 
-    def key_types(self, side: Side) -> list[pa.DataType]:
-        """Return the types of the key columns of a side."""
-        schema, by = self._of(side)
-        return [*(schema.field(name).type for name in by), *equal_types(self.condition.equalities, side)]
+    def __init__(
+        self,
+        join: Resolved,
+        condition: JoinCondition,
+        values: Sequence[CodedValue],
+        side: Side,
+        guard: Mapping[str, int] | None,
+    ) -> None:
+        schema, is_left = join.schema(side), side == "left"
+        self._side: Side = side
+        self._by = join.left_by if is_left else join.right_by
+        self._equalities = condition.equalities
+        self._filter = condition.left_filter if is_left else condition.right_filter
+        self._interval = condition.left_interval if is_left else condition.right_interval
+        self._guard = guard
+        self._values = values
+        self._limits = [
+            replace(coded, value=replace(coded.value, limits=(limit,)))
+            for coded in values
+            for limit in coded.value.limits
+        ]
+        self.key_types = [*(schema.field(name).type for name in self._by), *equal_types(self._equalities, side)]
+        self._key_columns = self._plain_keys(schema)
+        self._plain_lines: PlainLines | None = None
+        if self._interval is None and (self._filter is None or guard is not None):
+            self._plain_lines = plain_lines(self._limits, side, schema, guard or {})
 
-    def _of(self, side: Side) -> tuple[pa.Schema, tuple[str, ...]]:
-        if side == "left":
-            return self.join.left_schema, self.join.left_by
-        return self.join.right_schema, self.join.right_by
-
-    def _keys(self, batch: pa.RecordBatch, side: Side) -> list[pa.Array]:
-        plain = self._plain_keys[side == "right"]
+    def __call__(self, batch: pa.RecordBatch) -> ComparedRows:
+        """Return the part of rows that the join compares, by the fastest way that their values allow."""
+        plain = None if self._plain_lines is None else self._plain_lines.codes(batch)
         if plain is not None:
-            return [batch.column(name) for name in plain]
-        by = (batch.column(name) for name in self._of(side)[1])
-        return [*by, *equal_columns(self.condition.equalities, side, batch)]
+            codes, rising = plain
+            return ComparedRows(self._keys(batch), codes, None, rising)
+        passed = self._passed(batch)
+        codes, valid = self._left_codes(batch) if self._side == "left" else self._right_codes(batch)
+        return ComparedRows(self._keys(batch), codes, both(passed, valid))
 
-    @cached_property
-    def _plain_keys(self) -> list[list[str] | None]:
-        """The key columns of both sides; None where a key is not a plain column."""
-        found: list[list[str] | None] = []
-        for side in SIDES:
-            schema, by = self._of(side)
-            equal = [
-                None if each.type or each.null_safe else column_as_is(_value(each, side), schema)
-                for each in self.condition.equalities
-            ]
-            names = [name for name in equal if name is not None]
-            found.append([*by, *names] if len(names) == len(equal) else None)
-        return found
+    def _plain_keys(self, schema: pa.Schema) -> list[str] | None:
+        """Return the key columns; None where a key is not a plain column."""
+        names = list(self._by)
+        for each in self._equalities:
+            value = each.left if self._side == "left" else each.right
+            name = None if each.type or each.null_safe else column_as_is(value, schema)
+            if name is None:
+                return None
+            names.append(name)
+        return names
 
-    def _passed(self, batch: pa.RecordBatch, side: Side) -> Mask | None:
+    def _keys(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        if self._key_columns is not None:
+            return [batch.column(name) for name in self._key_columns]
+        return [*(batch.column(name) for name in self._by), *equal_columns(self._equalities, self._side, batch)]
+
+    def _passed(self, batch: pa.RecordBatch) -> Mask | None:
         """Return the rows that pass the conditions on their side alone; None for all."""
-        is_left = side == "left"
-        node = self.condition.left_filter if is_left else self.condition.right_filter
         passed: Mask | None = None
-        if node is not None and not self._is_harmless(node, batch):
-            passed = matches(node, **{side: batch}).to_numpy(zero_copy_only=False)
-        own = self.condition.left_interval if is_left else self.condition.right_interval
-        if own is None:
-            return passed
-        return both(passed, points_of(own, batch, side, 0))
+        if self._filter is not None and not self._is_harmless(batch):
+            passed = matches(self._filter, **{self._side: batch}).to_numpy(zero_copy_only=False)
+        return passed if self._interval is None else both(passed, points_of(self._interval, batch, self._side, 0))
 
-    def _is_harmless(self, node: Node, batch: pa.RecordBatch) -> bool:
-        """Return whether an overflow guard holds for all rows, because their values are small."""
-        if self.guards is None or node not in self.guards:
+    def _is_harmless(self, batch: pa.RecordBatch) -> bool:
+        """Return whether the filter is an overflow guard that holds for all rows, because their values are small."""
+        if self._guard is None:
             return False
-        for name, most in self.guards[node]:
+        for name, most in self._guard.items():
             column = batch.column(name)
             values = raw_values(column, f"i{column.type.bit_width // 8}")
             if column.null_count or (len(values) and not -most < values.min() <= values.max() < most):
                 return False
         return True
 
-    @cached_property
-    def _single(self) -> list[CodedValue]:
-        """The coded values, split so that each has one limit."""
-        return [
-            replace(coded, value=replace(coded.value, limits=(limit,)))
-            for coded in self.values
-            for limit in coded.value.limits
-        ]
-
-    def rows(self, side: Side) -> Callable[[pa.RecordBatch], ComparedRows]:
-        """Return a function that returns the `ComparedRows` of a batch, by the fastest way that its values allow."""
-        compared, plain = self.left if side == "left" else self.right, self._plain(side)
-        if plain is None:
-            return compared
-
-        def from_plain_lines(batch: pa.RecordBatch) -> ComparedRows:
-            codes = plain.codes(batch)
-            if codes is None:
-                return compared(batch)
-            return ComparedRows(self._keys(batch, side), codes.table, None, codes.rising)
-
-        return from_plain_lines
-
-    def _plain(self, side: Side) -> PlainLines | None:
-        """Return the codes of a side where each is a column and a constant; None otherwise."""
-        is_left, condition = side == "left", self.condition
-        node = condition.left_filter if is_left else condition.right_filter
-        guards = self.guards or {}
-        if (condition.left_interval if is_left else condition.right_interval) or (node and node not in guards):
-            return None
-        return plain_lines(self._single, side, self._of(side)[0], dict(guards[node]) if node else {})
-
-    def left(self, batch: pa.RecordBatch) -> ComparedRows:
-        """Return the `ComparedRows` of a left batch."""
-        valid = self._passed(batch, "left")
-        codes = np.empty((len(self._single), batch.num_rows), np.int64)
-        for place, coded in enumerate(self._single):
+    def _left_codes(self, batch: pa.RecordBatch) -> tuple[Table, Mask | None]:
+        """Return the code lines of left rows, and the rows that can satisfy all relations; None for all."""
+        codes = np.empty((len(self._limits), batch.num_rows), np.int64)
+        valid: Mask | None = None
+        for place, coded in enumerate(self._limits):
             least, most, here = coded.ends(batch)
             valid = both(valid, here)
             if most is not None:
                 codes[place] = most
             elif least is not None:
                 np.invert(least, out=codes[place])
-        for coded in self.values:
+        for coded in self._values:
             valid = both(valid, coded.right_way_round(batch))
-        return ComparedRows(self._keys(batch, "left"), codes, valid)
+        return codes, valid
 
-    def right(self, batch: pa.RecordBatch) -> ComparedRows:
-        """Return the `ComparedRows` of a right batch."""
-        valid = self._passed(batch, "right")
-        codes = np.empty((len(self._single), batch.num_rows), np.int64)
-        place = 0
-        for coded in self.values:
+    def _right_codes(self, batch: pa.RecordBatch) -> tuple[Table, Mask | None]:
+        """Return the code lines of right rows, and the rows that can satisfy all relations; None for all."""
+        lines: list[Ints] = []
+        valid: Mask | None = None
+        for coded in self._values:
             values, here = coded.encode(batch)
             valid = both(valid, here)
-            for limit in coded.value.limits:
-                codes[place] = ~values if limit.upper else values
-                place += 1
-        return ComparedRows(self._keys(batch, "right"), codes, valid)
+            lines += [~values if limit.upper else values for limit in coded.value.limits]
+        return np.array(lines, np.int64).reshape(len(lines), batch.num_rows), valid
 
 
-def _value(equality: EqualValues, side: Side) -> Node:
-    return equality.left if side == "left" else equality.right
-
-
-def _guards(join: Resolved, parts: Shape) -> dict[Node, tuple[tuple[str, int], ...]]:
-    """Return the filters that hold while the columns that they read are far from the limits of their types."""
-    found = {}
-    for node, schema in ((parts.left_filter, join.left_schema), (parts.right_filter, join.right_schema)):
+def _guards(join: Resolved, parts: Shape) -> dict[Side, dict[str, int]]:
+    """Return limits of the columns of filters that hold while their values are far from the limits of their types."""
+    found: dict[Side, dict[str, int]] = {}
+    for side, node in zip(SIDES, (parts.left_filter, parts.right_filter), strict=True):
         read = () if node is None else columns(node)
-        types = [schema.field(column.name).type for column in read]
+        types = [join.schema(side).field(column.name).type for column in read]
         if node is None or not all(pat.is_signed_integer(each) for each in types):
             continue
-        most = [1 << (each.bit_width - 4) for each in types]
-        small = {column: interval(column.type, -limit, limit) for column, limit in zip(read, most, strict=True)}
-        value = possible(node, small)
+        most = {column: 1 << (each.bit_width - 4) for column, each in zip(read, types, strict=True)}
+        value = possible(node, {column: interval(column.type, -limit, limit) for column, limit in most.items()})
         if value.is_point and value.may_be_true:
-            found[node] = tuple((column.name, limit) for column, limit in zip(read, most, strict=True))
+            found[side] = {column.name: limit for column, limit in most.items()}
     return found
 
 

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import pyarrow as pa
 
 from juncture.errors import DataError, SchemaError, did_you_mean
+
+
+def arrow_batches(table: Any) -> Iterable[pa.RecordBatch] | None:
+    """Return the batches of a batch or a table with the Arrow PyCapsule interface; None for any other value."""
+    if isinstance(table, pa.RecordBatch):
+        return [table]
+    if isinstance(table, pa.Table):
+        return list(table.to_batches())
+    if hasattr(table, "__arrow_c_array__"):
+        return [pa.record_batch(table)]
+    return pa.RecordBatchReader.from_stream(table) if hasattr(table, "__arrow_c_stream__") else None
 
 
 def in_schema(batch: pa.RecordBatch, schema: pa.Schema, side: str, what: str, remedy: str = "") -> pa.RecordBatch:

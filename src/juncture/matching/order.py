@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from decimal import Decimal
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
-import numpy as np
-
-from juncture.errors import SpecError
+from juncture.errors import SpecError, wrong_type
 from juncture.ordered.domain import Distance
-from juncture.ordered.duration import TimeLength, duration_ns, format_duration
+from juncture.ordered.duration import TimeLength, duration_ns
+from juncture.spec.arguments import freeze_flags
+from juncture.spec.base import plain_value, restored
 from juncture.spec.distance import freeze_distance
 
 
@@ -50,18 +49,8 @@ class Order:
 
     def __post_init__(self) -> None:
         if not isinstance(self.expression, str):
-            raise SpecError(
-                f"expression={self.expression!r} ({type(self.expression).__name__}) is not SQL. Expected a string "
-                'such as "ts" or "a + b".',
-                name="JN-ARGUMENT-TYPE",
-            )
-        if not isinstance(self.descending, bool | np.bool_):
-            raise SpecError(
-                f"descending={self.descending!r} ({type(self.descending).__name__}) is not a flag. Expected True or "
-                "False.",
-                name="JN-ARGUMENT-TYPE",
-            )
-        object.__setattr__(self, "descending", bool(self.descending))
+            raise wrong_type("expression", self.expression, "SQL", 'a string such as "ts" or "a + b"')
+        freeze_flags(self, "descending")
         delay = freeze_distance("delay", self.delay)
         object.__setattr__(self, "delay", delay)
         if isinstance(delay, str | TimeLength):
@@ -73,18 +62,10 @@ class Order:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the arguments that differ from their defaults, as plain data."""
-        delay: Any = self.delay
-        if isinstance(delay, TimeLength):
-            delay = format_duration(duration_ns(delay, argument="delay"))
-        elif isinstance(delay, Decimal):
-            delay = {"decimal": str(delay)}
-        values = {"expression": self.expression, "delay": delay, "descending": self.descending}
-        return {name: value for name, value in values.items() if value is not None and value is not False}
+        values = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
+        return {name: plain_value(name, value) for name, (value, default) in values.items() if value != default}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Return the order that `to_dict` described."""
-        arguments = dict(values)
-        if isinstance(arguments.get("delay"), Mapping):
-            arguments["delay"] = Decimal(arguments["delay"]["decimal"])
-        return cls(**arguments)
+        return cls(**restored(values))

@@ -98,14 +98,15 @@ def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     rows = 0
     for batch in batches:
         if held and rows + batch.num_rows > _JOINED_ROWS:
-            yield from _one(held)
+            yield from combined(held)
             held, rows = [], 0
         held.append(batch)
         rows += batch.num_rows
-    yield from _one(held)
+    yield from combined(held)
 
 
-def _one(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+def combined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Return batches of one schema as one batch, if their types allow it."""
     try:
         return [joined_batches(batches)] if batches else []
     except pa.ArrowException:

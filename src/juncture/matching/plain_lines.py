@@ -37,14 +37,6 @@ class PlainLine:
     inverted: bool
 
 
-@dataclass(frozen=True)
-class PlainCodes:
-    """Code lines of rows. ``rising`` is the one of the first two that rises while the other falls; None if unknown."""
-
-    table: Table
-    rising: int | None
-
-
 class PlainLines:
     """The code lines of one side."""
 
@@ -62,8 +54,11 @@ class PlainLines:
         self._inverted = [line.inverted for line in lines[:2]]
         self._is_band = sorted(self._inverted) == [False, True] and len(self._of_one_column[0][2]) > 1
 
-    def codes(self, batch: pa.RecordBatch) -> PlainCodes | None:
-        """Return the codes of rows; None where a value is null, or so large that a sum might overflow."""
+    def codes(self, batch: pa.RecordBatch) -> tuple[Table, int | None] | None:
+        """Return the codes of rows, and which of the first two lines rises while the other falls, None if unknown.
+
+        Return None where a value is null, or so large that a sum might overflow.
+        """
         if not batch.num_rows:
             return None
         table = np.empty((self._count, batch.num_rows), np.int64)
@@ -77,7 +72,7 @@ class PlainLines:
             if found == kernels.FAR:
                 return None
             direction = found if first == 0 else direction
-        return PlainCodes(table, self._rising(direction))
+        return table, self._rising(direction)
 
     def _rising(self, direction: int) -> int | None:
         """Return which line rises, given the direction of the values of the first column."""

@@ -95,7 +95,7 @@ class Spec(ABC):
         """Return the spec as plain data: its kind, and the arguments that differ from their defaults."""
         spec: Any = self
         values = {each.name: (getattr(self, each.name), each.default) for each in fields(spec)}
-        changed = {name: _plain(name, value) for name, (value, default) in values.items() if value != default}
+        changed = {name: plain_value(name, value) for name, (value, default) in values.items() if value != default}
         return {"kind": self.kind} | changed
 
     @classmethod
@@ -114,7 +114,7 @@ class Spec(ABC):
                     f"{cls.__name__} has no argument {name!r}. {did_you_mean(name, known)}", name="JN-ARGUMENT-UNKNOWN"
                 )
             # The columns of `agg` may have any name.
-            arguments[name] = value if name == "agg" else _restored(value)
+            arguments[name] = value if name == "agg" else restored(value)
         return cls(**arguments)
 
 
@@ -222,17 +222,18 @@ def check_answer(spec: Any) -> None:
     aggregate_how(spec.how, spec.agg)
 
 
-def _restored(value: Any) -> Any:
+def restored(value: Any) -> Any:
     """Return plain data with expressions and decimals restored."""
     if isinstance(value, Mapping):
         for name, kind in (("expr", Expr), ("decimal", Decimal)):
             if value.keys() == {name} and isinstance(value[name], str):
                 return kind(value[name])
-        return {name: _restored(item) for name, item in value.items()}
-    return [_restored(item) for item in value] if isinstance(value, list | tuple) else value
+        return {name: restored(item) for name, item in value.items()}
+    return [restored(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _plain(argument: str, value: Any) -> Any:
+def plain_value(argument: str, value: Any) -> Any:
+    """Return the value of an argument as plain data."""
     if isinstance(value, Expr):
         return {"expr": value.text}
     if isinstance(value, TimeLength):
@@ -241,9 +242,7 @@ def _plain(argument: str, value: Any) -> Any:
         return {"decimal": str(value)}
     if isinstance(value, tuple) and (argument == "windows" or None in value):
         named = zip(_ENDS[argument], value, strict=True)
-        return {end: _plain(argument, item) for end, item in named if item is not None}
+        return {end: plain_value(argument, item) for end, item in named if item is not None}
     if isinstance(value, tuple):
-        return [_plain(argument, item) for item in value]
-    if isinstance(value, Mapping):
-        return {key: _plain(argument, item) for key, item in value.items()}
-    return value
+        return [plain_value(argument, item) for item in value]
+    return {key: plain_value(argument, item) for key, item in value.items()} if isinstance(value, Mapping) else value

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import joined_batches, rows_at
@@ -61,19 +60,16 @@ class AggregateJoin(StreamOperator):
         waiting = [segment for segment in self.stores["left"].segments if segment.alive_rows]
         if not waiting:
             return limits
-        greatest = np.max([_greatest(segment.codes, segment.alive) for segment in waiting], axis=0)
+        greatest = np.max(
+            [segment.codes.max(axis=1, initial=MIN_CODE, where=segment.alive) for segment in waiting], axis=0
+        )
         future = np.full(len(greatest), MAX_CODE) if limits.ended else limits.least
         return Limits(np.minimum(future, ~greatest))
 
     def _aggregated(self, left: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield left rows with aggregates over the stored right rows that they match."""
-        held = [batch for batch, _ in self.stores["right"].living()]
-        right = pa.Table.from_batches(held) if held else stored_schema(self._join, "right").empty_table()
+        living = [stored.living()[0] for stored in self.stores["right"].batches()]
+        right = pa.Table.from_batches(living, stored_schema(self._join, "right"))
         sources = TableSource(pa.Table.from_batches([left])), TableSource(right)
         with join_context(threads=1) as context:
             yield from execute(self._join, *sources, context)
-
-
-def _greatest(codes: npt.NDArray[np.int64], alive: Mask) -> npt.NDArray[np.int64]:
-    found: npt.NDArray[np.int64] = codes.max(axis=1, initial=MIN_CODE, where=alive)
-    return found

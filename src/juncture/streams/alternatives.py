@@ -20,9 +20,8 @@ from juncture.predicate.language import build, nodes
 from juncture.predicate.language.nodes import Node, children, sides, walk
 from juncture.predicate.language.types import arrow_type
 from juncture.spec.schema import Side
-from juncture.streams.frontier import beyond_codes
 from juncture.streams.order import ORDERED_KINDS
-from juncture.streams.order_graph import OrderMarks, one_value
+from juncture.streams.order_graph import OrderMarks, code_in, end_code
 
 
 @dataclass(frozen=True)
@@ -47,16 +46,12 @@ class Watch:
 
     def least(self, one: Interval) -> int:
         """Return the least code of the values in an interval."""
-        end, nan = (one.upper if self.upper else one.lower), one.may_be_nan
-        if one.empty and not nan:
+        if one.empty and not one.may_be_nan:
             return MIN_CODE if one.may_be_null else MAX_CODE
-        if end is None or (self.upper and nan):
+        if self.upper and one.may_be_nan:
             return MIN_CODE
-        try:
-            codes, _ = self.domain.encode(plain(one_value(end, one.type)))
-        except TooWideError:
-            return ~beyond_codes(end) if self.upper else beyond_codes(end)
-        return ~int(codes[0]) if self.upper else int(codes[0])
+        code = end_code(one, code_in(self.domain), upper=self.upper)
+        return ~code if self.upper else code
 
 
 @dataclass(frozen=True)
@@ -101,18 +96,18 @@ class Branch:
 
 
 class Alternatives:
-    """The alternatives of a predicate, as further code lines of stored rows; no branches if there is nothing to watch.
+    """The alternatives of a predicate, as further code lines of stored rows; none if there is nothing to watch.
 
     ``first`` is the number of code lines of the relations, and ``covered`` what these limit in every alternative.
     """
 
-    def __init__(self, predicate: Node, side: Side, marks: OrderMarks, first: int, covered: Expressions) -> None:
+    def __init__(self, predicate: Node | None, side: Side, marks: OrderMarks, first: int, covered: Expressions) -> None:
         self._side: Side = side
         self._marks = marks
         self._first = first
         self.watches: list[Watch | Filter] = []
         self.branches: list[Branch] = []
-        alternatives = _alternatives(predicate)
+        alternatives = [] if predicate is None else _alternatives(predicate)
         is_one = len(alternatives) == 1
         lines: dict[Watch, int] = {}
         for alternative in alternatives:

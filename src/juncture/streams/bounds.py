@@ -10,16 +10,16 @@ import pyarrow as pa
 
 from juncture.kernels.array_types import Ints
 from juncture.matching.condition import Condition, Relation
-from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE, TooWideError
+from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
 from juncture.predicate.intervals.graph import Graph
 from juncture.predicate.intervals.interval import Interval
 from juncture.predicate.language import build
 from juncture.predicate.language.nodes import FALSE, Column, Node, columns
 from juncture.spec.schema import Side, other_side
-from juncture.streams.alternatives import Alternatives, Branch, Filter, Watch
-from juncture.streams.frontier import Frontier, Limits, beyond_codes
+from juncture.streams.alternatives import Alternatives, Filter, Watch
+from juncture.streams.frontier import Frontier, Limits
 from juncture.streams.order import SideOrder
-from juncture.streams.order_graph import OrderGraph, OrderMarks, moves_on, one_value
+from juncture.streams.order_graph import OrderGraph, OrderMarks, end_code, moves_on
 
 Table = npt.NDArray[np.int64]
 
@@ -35,14 +35,13 @@ class Bounds:
         self._marks = OrderMarks(orders)
         relations = condition.relations
         filtered = condition.filters[self._other == "right"]
-        self._known = OrderGraph.of(self._marks, [self._expression(each) for each in relations], filtered)
+        self._known = OrderGraph.of(self._marks, [each.value(self._other) for each in relations], filtered)
         self._shifts = [self._shift(place) for place in range(len(relations))]
         self._last: tuple[list[int | None], Limits] | None = None
         self._static: Limits | None = None
-        self._alternatives: Alternatives | None = None
-        if condition.predicate is not None and condition.check is not None and orders:
-            self._alternatives = Alternatives(condition.predicate, side, self._marks, len(relations), self._covered())
-        self._end = Limits(np.full(self.lines, MIN_CODE, np.int64), ended=True)
+        predicate = condition.predicate if condition.check is not None and orders else None
+        self._alternatives = Alternatives(predicate, side, self._marks, len(relations), self._covered())
+        self._end = Limits(np.full(self._alternatives.lines, MIN_CODE, np.int64), ended=True)
         self._static = self._limits([None] * len(self.orders), range(len(relations)))
         self.moving = self._moving()
         self._moving_relations = [line for line in self.moving[0] if line < len(relations)]
@@ -50,27 +49,15 @@ class Bounds:
     @property
     def watches(self) -> Sequence[Watch | Filter]:
         """The expressions of the code lines after those of the relations."""
-        return self._alternatives.watches if self._alternatives is not None else ()
-
-    @property
-    def _branches(self) -> Sequence[Branch]:
-        return self._alternatives.branches if self._alternatives is not None else ()
+        return self._alternatives.watches
 
     def follows(self, place: int) -> SideOrder | None:
         """Return the order of the other side that the limit of a relation follows step by step, or None."""
         shift = self._shifts[place]
         if shift is not None:
             return self.orders[shift[0]]
-        expression = self._expression(self.condition.relations[place])
+        expression = self.condition.relations[place].value(self._other)
         return next((order for order in self.orders if order.node == expression), None)
-
-    def _expression(self, relation: Relation) -> Node | None:
-        return relation.right if self.side == "left" else relation.left
-
-    @property
-    def lines(self) -> int:
-        """Number of code lines of stored rows."""
-        return len(self.condition.relations) + len(self.watches)
 
     @property
     def is_bounded(self) -> bool:
@@ -81,9 +68,8 @@ class Bounds:
     @property
     def alternatives(self) -> list[list[int]]:
         """The code lines that limit rows in each alternative of the predicate."""
-        return [
-            [*moving, *branch.filters] for moving, branch in zip(self.moving[1], self._branches, strict=True) if moving
-        ]
+        pairs = zip(self.moving[1], self._alternatives.branches, strict=True)
+        return [[*moving, *branch.filters] for moving, branch in pairs if moving]
 
     def codes(self, batch: pa.RecordBatch, codes: Table) -> Table:
         """Return all code lines of stored rows, given those of the relations."""
@@ -105,7 +91,7 @@ class Bounds:
 
     def _limits(self, codes: Sequence[int | None], relations: Sequence[int]) -> Limits:
         """Return the limits after recomputing some relations. The others keep their static limits."""
-        least = np.full(self.lines, MIN_CODE, np.int64) if self._static is None else self._static.least.copy()
+        least = (self._end if self._static is None else self._static).least.copy()
         ranges: list[Interval] | None = None
         for place in relations:
             relation, shift = self.condition.relations[place], self._shifts[place]
@@ -113,33 +99,25 @@ class Bounds:
                 code = codes[shift[0]]
                 if code is not None:
                     least[place] = min(max(code + shift[1], MIN_CODE), MAX_CODE)
-            elif self._known is not None and self._known.reaches[place]:
+            elif self._known.reaches[place]:
                 ranges = self._known.at(codes) if ranges is None else ranges
                 least[place] = self._least(relation, ranges[place])
-        return Limits(least, () if self._alternatives is None else self._alternatives.limits(codes))
+        return Limits(least, self._alternatives.limits(codes))
 
     def _least(self, relation: Relation, values: Interval) -> int:
         """Return the least code that satisfies a relation with some future value."""
         if values.empty and not values.may_be_nan:
             return MAX_CODE
         # A future row has a greater code, the easier it is to match.
-        above = relation.upper == (self._other == "left")
-        end = values.upper if above else values.lower
-        if end is None or (above and values.may_be_nan):
-            return MIN_CODE
         code_of = relation.left_code if self._other == "left" else relation.right_code
-        try:
-            return ~code_of(one_value(end, values.type))
-        except TooWideError:
-            return ~beyond_codes(end) if above else beyond_codes(end)
-        except pa.ArrowInvalid:
-            # The value does not exist in the type of the compared columns.
-            return MIN_CODE
+        if relation.upper != (self._other == "left"):
+            return end_code(values, lambda one: ~code_of(one), upper=False)
+        return MIN_CODE if values.may_be_nan else ~end_code(values, code_of, upper=True)
 
     def _shift(self, place: int) -> tuple[int, int] | None:
         """Return the order that a relation follows step by step, and the distance in codes; None if it follows none."""
         relation = self.condition.relations[place]
-        expression = self._expression(relation)
+        expression = relation.value(self._other)
         for number, order in enumerate(self.orders):
             if expression != order.node or order.domain.floating:
                 continue
@@ -152,7 +130,7 @@ class Bounds:
         """Return the expressions that a relation limits by an order, and whether from above."""
         found = set()
         for place, relation in enumerate(self.condition.relations):
-            node = relation.left if self.side == "left" else relation.right
+            node = relation.value(self.side)
             if node is not None and self._shifts[place] is not None:
                 found.add((node, relation.upper != (self.side == "left")))
         return found
@@ -162,7 +140,7 @@ class Bounds:
         relations = range(len(self.condition.relations))
         found = [self._limits(codes, relations) for codes in self._marks.samples()]
         base = _moving([limits.least for limits in found])
-        branches = [_moving([limits.branches[number] for limits in found]) for number in range(len(self._branches))]
+        branches = [_moving([limits.branches[number] for limits in found]) for number in range(len(found[0].branches))]
         return base, branches
 
     def unplaced(self, order: SideOrder) -> Node | None:
@@ -188,7 +166,7 @@ class Bounds:
             return False
         if isinstance(node, Column):
             return node.name in self.condition.join.compared(self.side)
-        return any(node == (each.left if self.side == "left" else each.right) for each in self.condition.relations)
+        return any(node == each.value(self.side) for each in self.condition.relations)
 
 
 def _moving(found: Sequence[Ints]) -> list[int]:

@@ -7,7 +7,6 @@ from fractions import Fraction
 
 from juncture.matching.condition import Relation, bare_text
 from juncture.ordered.duration import format_duration
-from juncture.predicate.language.nodes import Node
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import SIDES, Side, other_side
 from juncture.streams.alternatives import Filter
@@ -152,7 +151,7 @@ def _rows_held(bounds: Bounds, own: Sequence[SideOrder], rate: float | None) -> 
     counts = []
     for line in bounds.moving[0]:
         relation = bounds.condition.relations[line]
-        node: Node | None = relation.left if bounds.side == "left" else relation.right
+        node = relation.value(bounds.side)
         order = bounds.follows(line)
         if order is None or all(each.node != node for each in own):
             continue
@@ -177,7 +176,7 @@ def _unbounded_pairs(bounds: Bounds) -> tuple[str, str]:
     other = other_side(side)
     wanted = []
     for relation in bounds.condition.relations[: bounds.condition.matching]:
-        node, text = (relation.right, relation.right_text) if side == "left" else (relation.left, relation.left_text)
+        node, text = relation.value(other), relation.right_text if side == "left" else relation.left_text
         if node is not None and node.type.kind in ORDERED_KINDS:
             falls = relation.upper != (side == "left")
             wanted.append(f"jn.Order({text!r}{', descending=True' if falls else ''})")

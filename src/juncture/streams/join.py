@@ -21,6 +21,7 @@ from juncture.streams.checkpoint import Snapshot
 from juncture.streams.frontier import Frontier
 from juncture.streams.plan import Setup, StreamPlan
 from juncture.streams.reading import Turns, batches_of
+from juncture.streams.state.segment import StateBatch
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ class StreamJoin:
         return kept + self._plan.output.finished(ready)
 
     def _push(self, side: Side, full_batch: pa.RecordBatch) -> list[pa.RecordBatch]:
-        batch = full_batch if self._plan.reads_all_columns[side] else project(full_batch, self._plan.read_schemas[side])
+        batch = project(full_batch, self._plan.read_schemas[side])
         frontier = self._frontiers[side]
         before = frontier.to_dict()
         try:
@@ -148,7 +149,7 @@ class StreamJoin:
         self._check_placed(side, batch, placed)
         if late is not None:
             batch = self._without_late(side, full_batch, batch, late)
-        stored = batch if self._plan.stores_all_read[side] else project(batch, self._plan.stored_schemas[side])
+        stored = project(batch, self._plan.stored_schemas[side])
         if stored.num_rows:
             yield from self._operator.take(side, stored)
 
@@ -303,7 +304,7 @@ class StreamJoin:
         self._unreturned, self._ready = self._unreturned + self._plan.output.finished(self._ready), []
         tables = {
             **{
-                f"{side}_state": _with_marks(self._operator.stores[side].living(), self._plan.stored_schemas[side])
+                f"{side}_state": _with_marks(self._operator.stores[side].batches(), self._plan.stored_schemas[side])
                 for side in SIDES
             },
             **{f"{side}_late": self._late_table(side) for side in SIDES},
@@ -377,10 +378,11 @@ _MATCHED = " matched"
 """The column of saved tables that marks rows that have had a match."""
 
 
-def _with_marks(batches: Iterable[tuple[pa.RecordBatch, Mask]], schema: pa.Schema) -> pa.Table:
-    """Return rows as one table, with a column of marks."""
+def _with_marks(batches: Iterable[StateBatch], schema: pa.Schema) -> pa.Table:
+    """Return stored rows as one table, with a column of marks."""
     field = pa.field(_MATCHED, pa.bool_())
-    marked = [batch.append_column(field, pa.array(np.asarray(mask, np.bool_))) for batch, mask in batches]
+    living = (batch.living() for batch in batches)
+    marked = [batch.append_column(field, pa.array(matched)) for batch, matched in living]
     return pa.Table.from_batches(marked, schema.append(field))
 
 

@@ -32,9 +32,6 @@ class StateView(Protocol):
     def nbytes(self) -> int:
         """Memory of the stored rows."""
 
-    def living(self) -> Iterator[tuple[pa.RecordBatch, Mask]]:
-        """Yield the stored rows, and masks of those that have had a match."""
-
     def batches(self) -> Iterator[StateBatch]:
         """Yield the batches that the rows are in. Loaded rows may be in the same objects that were loaded."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import float_codes, floats_of, raw_values, validity
-from juncture.errors import DataError, SchemaError, SpecError
+from juncture.errors import DataError, SchemaError, SpecError, wrong_type
 from juncture.kernels.array_types import Ints, Mask
 from juncture.matching.order import Order
 from juncture.matching.plain_lines import plain_column
@@ -24,10 +24,11 @@ from juncture.predicate.intervals.interval import Interval, interval
 from juncture.predicate.language import build
 from juncture.predicate.language.nodes import FALSE, Column, Literal, Node, columns
 from juncture.predicate.language.parse import parse_expression
-from juncture.predicate.language.python_values import literal_of, python_value
+from juncture.predicate.language.python_values import literal_of
 from juncture.predicate.language.types import TIME_STEPS, Type, Value, arrow_type
 from juncture.spec.distance import in_steps
-from juncture.spec.schema import Side
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import SIDES, Side
 
 ORDERED_KINDS = ("integer", "float", "decimal", "date", "timestamp")
 """Kinds of types that can order a stream."""
@@ -196,11 +197,18 @@ class SideOrder:
             return interval(self.node.type, None, value)
         return interval(self.node.type, value)
 
-    def shown(self, code: int) -> str:
-        """Return the value of a code as text."""
-        value = self.value_of(code)
-        assert not isinstance(value, bool | None)
-        return str(python_value(value, self.node.type, up=False))
+
+def side_orders(join: Resolved, orders: Mapping[Side, Sequence[Order]]) -> dict[Side, list[SideOrder]]:
+    """Validate the orders of both sides of a join against its schemas."""
+    return {
+        side: [SideOrder.of(order, side, join.schema(side), join.spec.names) for order in orders[side]]
+        for side in SIDES
+    }
+
+
+def ordered_columns(orders: Mapping[Side, Sequence[SideOrder]]) -> set[Column]:
+    """Return the columns that the orders of both sides read."""
+    return {column for side in SIDES for order in orders[side] for column in columns(order.node)}
 
 
 def orders_of(value: object, argument: str) -> tuple[Order, ...]:
@@ -210,9 +218,5 @@ def orders_of(value: object, argument: str) -> tuple[Order, ...]:
     several = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
     for each in several:
         if not isinstance(each, Order):
-            raise SpecError(
-                f"{argument}={value!r} is not an order. Expected, for example, jn.Order('ts', delay='5s'), or a list "
-                "of orders.",
-                name="JN-ARGUMENT-TYPE",
-            )
+            raise wrong_type(argument, value, "an order", "jn.Order('ts', delay='5s') or a list of orders, for example")
     return tuple(several)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,7 +14,7 @@ from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE, TooWideError
 from juncture.ordered.domain import Domain
 from juncture.predicate.evaluate.operations import to_column
 from juncture.predicate.intervals.graph import Graph
-from juncture.predicate.intervals.interval import Bound, Interval, interval
+from juncture.predicate.intervals.interval import Interval, interval
 from juncture.predicate.language import build
 from juncture.predicate.language.nodes import Column, Node, columns
 from juncture.predicate.language.types import TIME_STEPS, Type, as_vector, in_steps
@@ -90,12 +90,8 @@ class OrderGraph:
     reaches: tuple[bool, ...]  # for each expression, whether an order can limit it
 
     @classmethod
-    def of(
-        cls, marks: OrderMarks, expressions: Sequence[Node | None], filtered: Node | None = None
-    ) -> OrderGraph | None:
-        """Return the graph of expressions of one side, or None. ``filtered`` also holds for rows that match."""
-        if not marks.orders or not any(expressions):
-            return None
+    def of(cls, marks: OrderMarks, expressions: Sequence[Node | None], filtered: Node | None = None) -> OrderGraph:
+        """Return the graph of expressions of one side. ``filtered`` also holds for rows that match."""
         distinct = tuple(dict.fromkeys(node for node in expressions if node is not None))
         known = marks.constraints() + ([] if filtered is None else [filtered])
         graph = Graph(build.conjunction(known), distinct, in_types=False)
@@ -111,9 +107,26 @@ class OrderGraph:
         return [anything if place < 0 else shrunk[place] for place in self.watched]
 
 
-def one_value(end: Bound, data_type: Type) -> pa.Array:
-    """Return an end of an interval as a column of one row."""
-    return to_column(as_vector([in_steps(end, data_type)], data_type), data_type, 1)
+def end_code(values: Interval, code_of: Callable[[pa.Array], int], *, upper: bool) -> int:
+    """Return the code of an end of an interval; the extreme code without one.
+
+    ``code_of`` returns the code of a column of one row. It raises `TooWideError` beyond 64 bits, and
+    `pyarrow.ArrowInvalid` if the value does not exist in the type of the compared columns.
+    """
+    end = values.upper if upper else values.lower
+    try:
+        if end is not None:
+            return code_of(to_column(as_vector([in_steps(end, values.type)], values.type), values.type, 1))
+    except TooWideError:
+        return beyond_codes(end)
+    except pa.ArrowInvalid:
+        pass
+    return MAX_CODE if upper else MIN_CODE
+
+
+def code_in(domain: Domain) -> Callable[[pa.Array], int]:
+    """Return a function that returns the code of a column of one row."""
+    return lambda values: int(domain.encode(plain(values))[0][0])
 
 
 class FutureValues:
@@ -121,7 +134,7 @@ class FutureValues:
 
     def __init__(self, expression: Node | None, orders: Sequence[SideOrder], domain: Domain) -> None:
         self.orders = tuple(orders)
-        self._domain = domain
+        self._code_of = code_in(domain)
         marks = OrderMarks(orders)
         self._graph = OrderGraph.of(marks, [expression])
         same = len(orders) == 1 and orders[0].node == expression and orders[0].domain == domain
@@ -135,7 +148,7 @@ class FutureValues:
         return (MAX_CODE, MIN_CODE) if frontier.ended else self._range(frontier.least)
 
     def _range(self, codes: Sequence[int | None]) -> tuple[int, int]:
-        if self._graph is None or not self._graph.reaches[0]:
+        if not self._graph.reaches[0]:
             return MIN_CODE, MAX_CODE
         if self._same_codes:
             code = codes[0]
@@ -145,15 +158,4 @@ class FutureValues:
         [one] = self._graph.at(codes)
         if one.empty:
             return MAX_CODE, MIN_CODE
-        return self._code(one.lower, one.type, MIN_CODE), self._code(one.upper, one.type, MAX_CODE)
-
-    def _code(self, end: Bound, data_type: Type, without: int) -> int:
-        if end is None:
-            return without
-        try:
-            codes, _ = self._domain.encode(plain(one_value(end, data_type)))
-        except TooWideError:
-            return beyond_codes(end)
-        except pa.ArrowInvalid:
-            return without
-        return int(codes[0])
+        return end_code(one, self._code_of, upper=False), end_code(one, self._code_of, upper=True)

@@ -66,8 +66,8 @@ class PairJoin(StreamOperator):
         """Store rows by key from now on, because too many are close to one another."""
         in_order, self.stores, self._order = self.stores, self._by_key, None
         for side, store in in_order.items():
-            for batch, matched in store.living():
-                self.load(side, batch, matched)
+            for stored in store.batches():
+                self.load(side, *stored.living())
             self._by_key[side].evicted = store.evicted
 
     def _matches(

@@ -27,7 +27,7 @@ from juncture.streams.asof import AsofBounds, AsofJoin
 from juncture.streams.bounds import Bounds
 from juncture.streams.frontier import Frontier
 from juncture.streams.operator import StreamOperator
-from juncture.streams.order import SideOrder
+from juncture.streams.order import ordered_columns, side_orders
 from juncture.streams.pairs import PairJoin
 
 LateRule = Literal["count", "collect", "error"]
@@ -51,10 +51,6 @@ class Setup:
     def schema(self, side: Side) -> pa.Schema:
         """Return the columns of a side."""
         return self.left_schema if side == "left" else self.right_schema
-
-    def orders(self, side: Side) -> tuple[Order, ...]:
-        """Return the orders of a side."""
-        return self.left if side == "left" else self.right
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -98,15 +94,9 @@ class StreamPlan:
         self.join = stored_join(resolved)
         self.schema = resolved.user_schema(setup.left_schema, setup.right_schema)
         self.output = Output(self.join, self.schema)
-        names = setup.spec.names
-        schemas = {"left": self.join.left_schema, "right": self.join.right_schema}
-        self.orders: dict[Side, list[SideOrder]] = {
-            side: [SideOrder.of(order, side, schemas[side], names) for order in setup.orders(side)] for side in SIDES
-        }
+        self.orders = side_orders(self.join, {"left": setup.left, "right": setup.right})
         self.stored_schemas = {side: stored_schema(self.join, side) for side in SIDES}
-        self.read_schemas = {side: self._read_schema(side, schemas[side]) for side in SIDES}
-        self.reads_all_columns = {side: self.read_schemas[side].equals(setup.schema(side)) for side in SIDES}
-        self.stores_all_read = {side: self.stored_schemas[side].equals(self.read_schemas[side]) for side in SIDES}
+        self.read_schemas = {side: self._read_schema(side) for side in SIDES}
         self.bounds: Mapping[Side, Bounds] | Mapping[Side, AsofBounds]
         self.operator: Callable[[Mapping[Side, Frontier]], StreamOperator]
         """Creates an operator without rows. The caller advances the frontiers."""
@@ -123,8 +113,7 @@ class StreamPlan:
             self.bounds = asof_bounds
             self.operator = partial(AsofJoin, self.join, asof_bounds["left"].future, self.output)
             return
-        read = {column for orders in self.orders.values() for order in orders for column in columns(order.node)}
-        condition = condition_of(self.join, read)
+        condition = condition_of(self.join, ordered_columns(self.orders))
         bounds = {side: Bounds(condition, side, self.orders[other_side(side)]) for side in SIDES}
         self.bounds = bounds
         if self.join.aggregates:
@@ -137,10 +126,10 @@ class StreamPlan:
         """The setup as plain data."""
         return self.setup.to_dict()
 
-    def _read_schema(self, side: Side, schema: pa.Schema) -> pa.Schema:
+    def _read_schema(self, side: Side) -> pa.Schema:
         ordered = [column.name for order in self.orders[side] for column in columns(order.node)]
         names = {*self.stored_schemas[side].names, *ordered}
-        return pa.schema([field for field in schema if field.name in names])
+        return pa.schema([field for field in self.join.schema(side) if field.name in names])
 
     @property
     def rows_at_once(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, timedelta
 from html import escape
@@ -170,38 +170,67 @@ class StreamProgress:
         yield "output", "not reported by this sink" if self.output_rows is None else _rows(self.output_rows)
 
 
+@dataclass
+class _SideReports:
+    """What Spark has reported of a side: numbers of rows in the last micro-batch, and the state and position since."""
+
+    rows: int = 0
+    late_rows: int = 0
+    state: tuple[int, int] | None = None  # rows and bytes
+    last: float | None = None
+    scale: Scale | None = None
+
+    def add(self, values: Mapping[str, Any]) -> None:
+        """Add the metrics of a micro-batch; metrics of no rows are null, and missing in JSON."""
+        self.rows, self.late_rows = values.get("rows") or 0, values.get("late_rows") or 0
+        if values.get("last") is not None:
+            scale: dict[str, Any] = {each.name: values.get(each.name) for each in fields(Scale)}
+            self.scale = Scale(**scale)
+            self.last = values["last"] if self.last is None else max(self.last, values["last"])
+        if values.get("state_rows") is not None:
+            self.state = values["state_rows"], values["state_bytes"]
+
+    def lag(self, other: _SideReports | None) -> float | timedelta | None:
+        """Return how far the side is behind the other; None if one of them has had no row."""
+        if other is None or other.last is None or self.last is None or self.scale is None:
+            return None
+        behind = max(0, other.last - self.last) * abs(self.scale.step)
+        return timedelta(microseconds=round(behind * 1e6)) if self.scale.is_time else behind
+
+
 class ProgressReader:
     """Reads Spark's reports on one query, micro-batch by micro-batch, and remembers the position of each side."""
 
     def __init__(self) -> None:
-        self._last: dict[tuple[str, str], float | None] = {}
-        self._scales: dict[tuple[str, str], Scale] = {}
-        self._state_sizes: dict[tuple[str, str], tuple[int, int]] = {}
+        self._sides: dict[tuple[str, str], _SideReports] = {}  # by join and side
 
     def read(self, reported: Mapping[str, Any]) -> StreamProgress:
         """Read a ``StreamingQueryProgress``, or its JSON."""
-        observed, out = self._observed(reported.get("observedMetrics") or {})
-        operators = reported.get("stateOperators") or ()
-        state_sizes = self._state_sizes.values() or [
+        out = self._observe(reported.get("observedMetrics") or {})
+        sides, operators = self._sides.values(), reported.get("stateOperators") or ()
+        scales = [side.scale for side in sides if side.scale is not None]
+        state_sizes = [side.state for side in sides if side.state is not None] or [
             (each["numRowsTotal"], each["memoryUsedBytes"]) for each in operators
         ]
-        late = [each.get("late_rows") or 0 for each in observed.values()]
+        late_rows = sum(side.late_rows for side in sides)
         sink_rows = (reported.get("sink") or {}).get("numOutputRows", -1)
         return StreamProgress(
             batch=reported["batchId"],
             started=datetime.fromisoformat(reported["timestamp"]),
             duration_s=(reported.get("durationMs") or {}).get("triggerExecution", 0) / 1000,
-            sides=tuple(self._sides(observed) if self._scales else _sources(reported.get("sources") or ())),
+            sides=tuple(self._progress() if scales else _sources(reported.get("sources") or ())),
             output_rows=out if out is not None else None if sink_rows < 0 else sink_rows,
             state_rows=sum(rows for rows, _ in state_sizes),
             state_bytes=sum(size for _, size in state_sizes),
-            late_rows=sum(late) + sum(each["numRowsDroppedByWatermark"] for each in operators),
-            watermark=self._watermark((reported.get("eventTime") or {}).get("watermark")),
+            late_rows=late_rows + sum(each["numRowsDroppedByWatermark"] for each in operators),
+            watermark=self._watermark(scales, (reported.get("eventTime") or {}).get("watermark")),
         )
 
-    def _observed(self, metrics: Mapping[str, Any]) -> tuple[dict[tuple[str, str], dict[str, Any]], int | None]:
-        """Return the metrics of each side, and the number of emitted rows; update the remembered values."""
-        observed, out = {}, None
+    def _observe(self, metrics: Mapping[str, Any]) -> int | None:
+        """Add the metrics of each side, and return the number of emitted rows; None if it is not reported."""
+        for side in self._sides.values():
+            side.rows = side.late_rows = 0
+        out = None
         for name, row in metrics.items():
             found = _OBSERVED.fullmatch(name)
             if found is None:
@@ -209,41 +238,22 @@ class ProgressReader:
             values: dict[str, Any] = row.asDict() if hasattr(row, "asDict") else dict(row)
             if found["side"] == "out":
                 out = values.get("rows") or 0
-                continue
-            side = found["join"], found["side"]
-            observed[side] = values
-            known = self._last.setdefault(side, None)
-            # Metrics of no rows are null, and missing in JSON.
-            if values.get("last") is not None:
-                scale: dict[str, Any] = {each.name: values.get(each.name) for each in fields(Scale)}
-                self._scales[side] = Scale(**scale)
-                self._last[side] = values["last"] if known is None else max(known, values["last"])
-            if values.get("state_rows") is not None:
-                self._state_sizes[side] = values["state_rows"], values["state_bytes"]
-        return observed, out
+            else:
+                self._sides.setdefault((found["join"], found["side"]), _SideReports()).add(values)
+        return out
 
-    def _sides(self, observed: Mapping[tuple[str, str], Mapping[str, Any]]) -> Iterator[SideProgress]:
-        joins = list(dict.fromkeys(join for join, _ in self._last))
-        for join, side in sorted(self._last, key=lambda each: (joins.index(each[0]), each[1])):
-            last, scale = self._last[join, side], self._scales.get((join, side))
+    def _progress(self) -> Iterator[SideProgress]:
+        joins = list(dict.fromkeys(join for join, _ in self._sides))
+        for join, name in sorted(self._sides, key=lambda each: (joins.index(each[0]), each[1])):
+            side = self._sides[join, name]
             yield SideProgress(
-                name=side if len(joins) == 1 else f"{side} of join {joins.index(join) + 1}",
-                rows=observed.get((join, side), {}).get("rows") or 0,
-                last=None if last is None or scale is None else scale.reached(last),
-                lag=None if scale is None else self._lag(join, side, scale),
+                name=name if len(joins) == 1 else f"{name} of join {joins.index(join) + 1}",
+                rows=side.rows,
+                last=None if side.last is None or side.scale is None else side.scale.reached(side.last),
+                lag=side.lag(self._sides.get((join, "right" if name == "left" else "left"))),
             )
 
-    def _lag(self, join: str, side: str, scale: Scale) -> float | timedelta | None:
-        """Return how far a side is behind the other; None if one of them has had no row."""
-        other = self._last.get((join, "right" if side == "left" else "left"))
-        last = self._last[join, side]
-        if other is None or last is None:
-            return None
-        behind = max(0, other - last) * abs(scale.step)
-        return timedelta(microseconds=round(behind * 1e6)) if scale.is_time else behind
-
-    def _watermark(self, text: str | None) -> Place | None:
-        scales = list(self._scales.values())
+    def _watermark(self, scales: Sequence[Scale], text: str | None) -> Place | None:
         if scales and scales[0].base is None:
             return self._own_watermark()
         if text is None:
@@ -258,12 +268,11 @@ class ProgressReader:
     def _own_watermark(self) -> Place | None:
         """Return the least position of both sides minus their delays; None if one has had no row."""
         passed = []
-        for side, last in self._last.items():
-            if last is None:
+        for side in self._sides.values():
+            if side.last is None or side.scale is None:
                 return None
-            scale = self._scales[side]
-            steps = last - scale.delay
-            passed.append((steps * abs(scale.step), scale.reached(steps)))
+            steps = side.last - side.scale.delay
+            passed.append((steps * abs(side.scale.step), side.scale.reached(steps)))
         return min(passed, key=lambda each: each[0])[1]
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from juncture.columnar.arrays import joined_batches, memory_pool
+from juncture.columnar.arrays import memory_pool
 from juncture.errors import SpecError
-from juncture.matching.input import in_schema
+from juncture.matching.input import arrow_batches, in_schema
+from juncture.matching.output import combined
 from juncture.spec.schema import Side, other_side
 from juncture.streams.frontier import Frontier
 from juncture.streams.plan import Setup
@@ -17,15 +18,8 @@ from juncture.streams.plan import Setup
 
 def batches_of(table: Any, side: Side, schema: pa.Schema) -> list[pa.RecordBatch]:
     """Return pushed rows as record batches of the schema."""
-    if isinstance(table, pa.RecordBatch):
-        batches = [table]
-    elif isinstance(table, pa.Table):
-        batches = table.to_batches()
-    elif hasattr(table, "__arrow_c_array__"):
-        batches = [pa.record_batch(table)]
-    elif hasattr(table, "__arrow_c_stream__"):
-        batches = pa.table(table).to_batches()
-    else:
+    batches = arrow_batches(table)
+    if batches is None:
         raise SpecError(
             f"push({side}=…) is of type {type(table).__name__}. Expected a pyarrow.RecordBatch, or a table with the "
             "Arrow PyCapsule interface.",
@@ -42,19 +36,8 @@ def gathered(batches: list[pa.RecordBatch], side: Side, schema: pa.Schema) -> li
         # Building a table compares the schemas at once, which is faster than one by one.
         table = pa.Table.from_batches(batches).combine_chunks(memory_pool())
     except pa.ArrowException:
-        alike = [each for batch in batches for each in batches_of(batch, side, schema)]
-        return combined(alike)
+        return combined([each for batch in batches for each in batches_of(batch, side, schema)])
     return batches_of(table, side, schema)
-
-
-def combined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Return batches of one schema as one batch, if their types allow it."""
-    if len(batches) < 2:
-        return batches
-    try:
-        return [joined_batches(batches)]
-    except pa.ArrowException:
-        return batches
 
 
 class Turns:

@@ -23,7 +23,7 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import array_of, rows_at
 from juncture.errors import DataError, SchemaError, SpecError
 from juncture.kernels.array_types import Ints, Mask
-from juncture.matching.input import in_schema
+from juncture.matching.input import arrow_batches, in_schema
 
 ChangeFormat = Literal["weight", "change_type", "debezium"]
 
@@ -83,14 +83,9 @@ def rows_within(schema: pa.Schema, side: str) -> tuple[pa.Schema, tuple[str, ...
 
 
 def _batches(given: Any, side: str) -> Iterator[pa.RecordBatch]:
-    if isinstance(given, pa.RecordBatch):
-        yield given
-    elif isinstance(given, pa.Table):
-        yield from given.to_batches()
-    elif hasattr(given, "__arrow_c_array__"):
-        yield pa.record_batch(given)
-    elif hasattr(given, "__arrow_c_stream__"):
-        yield from pa.RecordBatchReader.from_stream(given)
+    batches = arrow_batches(given)
+    if batches is not None:
+        yield from batches
     elif isinstance(given, Iterable) and not isinstance(given, str | bytes | dict):
         for each in given:
             yield from _batches(each, side)

@@ -26,6 +26,10 @@ class StateBatch:
     alive: Mask
     matched: Mask
 
+    def living(self) -> tuple[pa.RecordBatch, Mask]:
+        """Return the rows that can still match, and a mask of those that have had a match."""
+        return rows_at(self.batch, np.flatnonzero(self.alive)), self.matched[self.alive]
+
 
 @dataclass(frozen=True)
 class Arranged:

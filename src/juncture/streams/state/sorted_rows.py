@@ -184,12 +184,6 @@ class SortedRows:
         """Map key codes to new ones, in the same order."""
         self.row_keys = mapping[self.row_keys]
 
-    def living(self) -> Iterator[tuple[pa.RecordBatch, Mask]]:
-        """Yield the stored rows, and a mask of those that have had a match."""
-        if self.rows:
-            slots = np.sort(self.slots)
-            yield self.taken(slots), self._blocks.matched[slots]
-
     def batches(self) -> Iterator[StateBatch]:
         """Yield the batches that the rows are in."""
         alive = np.zeros(self._blocks.rows, np.bool_)

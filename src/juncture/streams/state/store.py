@@ -110,12 +110,6 @@ class RowStore(ABC, Generic[SomeSegment]):
         is_worth_it = dead > _DEAD_LEAST and _are_few(segment.alive_rows, len(segment.rows))
         return self._merged([segment]) if is_worth_it else segment
 
-    def living(self) -> Iterator[tuple[pa.RecordBatch, Mask]]:
-        """Yield the stored rows, and masks of those that have had a match."""
-        for segment in self.segments:
-            alive = np.flatnonzero(segment.alive)
-            yield segment.taken(alive), segment.matched[alive]
-
     def batches(self) -> Iterator[StateBatch]:
         """Yield the batches that the rows are in."""
         yield from (segment.state() for segment in self.segments if segment.alive_rows)
