@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
-import os
 from datetime import date, datetime, timedelta
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
 import juncture as jn
-from juncture.errors import DataError, JunctureError, PlanError, SchemaError, SpecError, StateError
+from juncture.errors import DataError, JunctureError, PlanError, SchemaError, SpecError
 from predicate.strategies import conditions
 
 LEFT = pa.schema({"k": pa.int64(), "a": pa.int64(), "ts": pa.timestamp("us"), "x": pa.float64(), "name": pa.string()})
@@ -317,62 +314,6 @@ def test_values_beyond_64_bits():
     wide = pa.record_batch({"t": pa.array([10**30], pa.decimal128(38, 0))})
     with refused(DataError, "64-bit"):
         join.push(right=wide)
-
-
-def test_states_that_are_not_there_damaged_or_of_another_join(tmp_path):
-    with refused(StateError, "No state"):
-        jn.StreamJoin.restore(tmp_path / "nothing")
-    join = band()
-    join.push(left=left_rows(k=[1], a=[10]))
-    join.save(tmp_path / "state")
-    assert jn.StreamJoin.restore(tmp_path / "state", expected=band()).state.left.rows == 1
-    with refused(StateError, "another join", "left", "delay"):
-        jn.StreamJoin.restore(tmp_path / "state", expected=band(left_order=jn.Order("a", delay=5)))
-    other = jn.stream(LEFT, RIGHT, jn.Where("l.a = r.b"), left_order=jn.Order("a"), right_order=jn.Order("b"))
-    with refused(StateError, "another join", "spec", "l.a = r.b"):
-        jn.StreamJoin.restore(tmp_path / "state", expected=other)
-    narrow = jn.stream(LEFT.remove(4), RIGHT, BAND, left_order=jn.Order("a"), right_order=jn.Order("b"))
-    with refused(StateError, "another join", "left_schema", "name: string"):
-        jn.StreamJoin.restore(tmp_path / "state", expected=narrow)
-    (tmp_path / "state" / "left_state.arrow").write_bytes(b"ARROW1")
-    with refused(StateError, "damaged"):
-        jn.StreamJoin.restore(tmp_path / "state")
-    (tmp_path / "state" / "left_state.arrow").unlink()
-    with refused(StateError, "missing|damaged"):
-        jn.StreamJoin.restore(tmp_path / "state")
-    manifest = json.loads((tmp_path / "state" / "join.json").read_text())
-    (tmp_path / "state" / "join.json").write_text(json.dumps(manifest | {"version": 99}))
-    with refused(StateError, "version 99"):
-        jn.StreamJoin.restore(tmp_path / "state")
-    (tmp_path / "state" / "join.json").write_text("{")
-    with refused(StateError, "damaged"):
-        jn.StreamJoin.restore(tmp_path / "state")
-
-
-def test_a_saved_join_is_on_disk_before_it_replaces_another(tmp_path, monkeypatch):
-    calls, sync, rename = [], os.fsync, Path.rename
-
-    def synced(opened):
-        calls.append(("sync", Path(f"/proc/self/fd/{opened}").readlink().name))
-        sync(opened)
-
-    def renamed(path, target):
-        calls.append(("rename", path.name))
-        return rename(path, target)
-
-    monkeypatch.setattr(os, "fsync", synced)
-    monkeypatch.setattr(Path, "rename", renamed)
-    band().save(tmp_path / "state")
-    files = {path.name for path in (tmp_path / "state").iterdir()}
-    before, after = calls[: calls.index(("rename", ".state.new"))], calls[calls.index(("rename", ".state.new")) + 1 :]
-    assert {name for _, name in before} == {*files, ".state.new"}
-    assert after == [("sync", tmp_path.name)]
-
-
-def test_a_folder_that_cannot_be_written(tmp_path):
-    (tmp_path / "file").write_text("")
-    with refused(StateError, "cannot be written"):
-        band().save(tmp_path / "file" / "state")
 
 
 def test_an_asof_join_that_goes_by_table_order():
