@@ -64,6 +64,8 @@ GROWING = {
     "keys alone": "SELECT l.n, r.x FROM l JOIN r ON l.k = r.k WHERE r.x = 1",
     "the last rows": "SELECT n, x FROM l ORDER BY n DESC, x, k, day LIMIT 3",
     "a falling key": "SELECT 100 - n AS m, count(*) FROM l GROUP BY ALL",
+    "a negative key": "SELECT -n AS m, count(*) FROM l GROUP BY ALL",
+    "a key with a sign": "SELECT +n AS m, count(*) FROM l GROUP BY ALL",
     "windows of unordered padded rows": """
         SELECT r.x, count(*) OVER (PARTITION BY r.n) AS c FROM l LEFT JOIN r ON l.n + 1 = r.n AND l.k = r.k""",
 }

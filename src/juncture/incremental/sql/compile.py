@@ -186,7 +186,9 @@ def _rises(bound: Bound, is_utc: bool) -> bool:
         return False
     if "ZONE" in bound.type and not is_utc:
         return False
-    if bound.op in ("+", "-") and any(each.info["id"] == "INTERVAL" and not _has_length(each) for each in others):
+    if bound.op in ("+", "-") and not (
+        others and all(each.info["id"] != "INTERVAL" or _has_length(each) for each in others)
+    ):
         return False
     if bound.op == "cast":
         kinds = [_kind(each) for each in (bound, bound.args[0])]
