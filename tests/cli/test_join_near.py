@@ -136,7 +136,7 @@ def test_text_outputs(folder):
 def test_on_spark(folder, monkeypatch, spark):
     from contextlib import nullcontext
 
-    monkeypatch.setattr("juncture.cli.spark.spark_session", lambda **_: nullcontext(spark))
+    monkeypatch.setattr("juncture.cli.run.spark_session", lambda **_: nullcontext(spark))
     # The session has its own working directory.
     inputs = (str(folder / "events.parquet"), str(folder / "measurements.parquet"))
     result = join("range", *inputs, "--on", "at", "--lower", "-60", "--upper", "0", "--engine", "spark", "-o", "out")
