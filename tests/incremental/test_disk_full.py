@@ -83,7 +83,7 @@ OTHERS = [pytest.param(kind, marks=pytest.mark.nightly) for kind in ("join", "vi
 
 @pytest.mark.parametrize("kind", ["join on disk", "view", "pipeline of two sinks", *OTHERS])
 def test_nothing_is_lost_or_doubled_on_a_full_disk(kind, tmp_path, request):
-    full = FullAtTimes(tmp_path, kind, random.Random(kind))
+    full = FullAtTimes(tmp_path, kind, random.Random(f"disk full, {kind}"))
     try:
         for _ in range(60 if request.config.getoption("--all") else 15):
             full.change()

@@ -13,6 +13,7 @@ from juncture.incremental.operators.join import JoinOperator
 from juncture.incremental.plan.physical import operators_of
 from juncture.incremental.plan.prune import pruned
 from juncture.incremental.plan.push import pushed
+from juncture.incremental.population import Loader
 from juncture.incremental.runtime import Query, Runtime
 from juncture.incremental.sql.reader import read_query
 from juncture.incremental.state.policy import MemoryPolicy, store_opener
@@ -37,7 +38,11 @@ def opened(request, tmp_path):
     plans = pruned({name: pushed(read_query(sql, SCHEMAS).node, []) for name, sql in ANSWERS.items()})
     query = Query(partial(operators_of, plans, []), {name: f"changes of {name}" for name in SCHEMAS}, "query", "it")
     store = None if policy is None else store_opener(tmp_path / "state", "query", policy, {})
-    return partial(Runtime, query, lambda _, flow: [weighted(*each) for each in flow], store)
+    return partial(Runtime, query, written, store)
+
+
+def written(_, flow):
+    return [weighted(*each) for each in flow]
 
 
 def weighted(batch, weights):
@@ -61,7 +66,7 @@ def counted(batches):
 def test_each_answer_has_its_changes(opened):
     runtime = opened()
     first = changed("people", (1, "Adam", 1), (2, "Eve", 1)) | changed("sales", (1, 3, 1), (1, 4, 1))
-    answers = runtime.populate(first, {"at": 1})
+    answers = runtime.populate(first, {"at": 1}, Loader(runtime, written))
     assert {name: counted(each) for name, each in answers.items()} == {
         "rows": {(1, "Adam", 3): 1, (1, "Adam", 4): 1},
         "sums": {("Adam", 7): 1},
@@ -88,7 +93,8 @@ def test_each_answer_has_its_changes(opened):
 
 def test_an_epoch_that_one_answer_refuses(opened):
     runtime = opened()
-    runtime.populate(changed("people", (1, "Adam", 1)) | changed("sales", (1, 3, 1)), None)
+    first = changed("people", (1, "Adam", 1)) | changed("sales", (1, 3, 1))
+    runtime.populate(first, None, Loader(runtime, written))
     with pytest.raises(DataError, match=r"changes of sales delete a row .*'price': 9"):
         runtime.apply(changed("people", (2, "Eve", 1)) | changed("sales", (1, 9, -1)), None)
 

@@ -37,6 +37,7 @@ STAGES = frozenset(
         "kept.result",
         "store.writer",
         "store.write",
+        "store.add",
         "store.take_in",
         "store.commit",
         "store.checkpoint",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
 
 import numpy as np
@@ -18,6 +19,7 @@ from juncture.incremental.operators.order import SourceOrder
 from juncture.incremental.plan.physical import OperatorGraph
 from juncture.incremental.state.records import Position
 from juncture.incremental.state.tables import StateTable
+from juncture.kernels.array_types import Words
 from juncture.ordered.arithmetic import MIN_CODE
 
 Flows = Mapping[str, Flow]
@@ -25,13 +27,15 @@ Flows = Mapping[str, Flow]
 
 
 class Dataflow:
-    """Runs operators. ``most_rows`` is the largest output of one operator in the last epoch.
+    """Runs operators.
 
-    ``ordered`` has the sources with an order by the names of their scans.
+    ``most_rows`` is the largest output of a join in the last epoch. ``bridges`` replace inputs of operators, by their
+    positions. ``ordered`` has the sources with an order by the names of their scans.
     """
 
     def __init__(self, graph: OperatorGraph, ordered: Mapping[str, Source] = MappingProxyType({})) -> None:
         self.graph = graph
+        self.bridges: dict[tuple[ViewOperator, int], ViewOperator] = {}
         self.most_rows = 0
         self._orders: dict[str, tuple[int, SourceOrder, Source]] = {}
         for name, source in ordered.items():
@@ -56,45 +60,60 @@ class Dataflow:
 
     def run(self, changes: Flows, *, wants_answers: bool = True) -> Flows:
         """Return the output of an epoch, or raise `DataError` for a failed value. `commit` or `abandon` must follow."""
-        readers = Counter(id(each) for operator in self.graph.operators for each in operator.inputs)
-        waiting = readers + Counter(id(each) for each in self.graph.answers.values())
-        outputs: dict[int, Flow] = {}
+        readers = Counter(each for operator in self.graph.operators for each in self._inputs(operator))
+        waiting = readers + Counter(self.graph.answers.values())
+        outputs: dict[ViewOperator, Flow] = {}
         for source, entry in self.graph.inputs.items():
-            outputs[id(entry)] = [each for each in changes.get(source, []) if each[0].num_rows]
-            entry.emitted_rows += sum(len(weights) for _, weights in outputs[id(entry)])
+            outputs[entry] = [each for each in changes.get(source, []) if each[0].num_rows]
+            entry.emitted_rows += sum(len(weights) for _, weights in outputs[entry])
         self.most_rows = 0
         for operator in self.graph.operators:
-            if id(operator) in outputs:
+            if operator in outputs:
                 continue
-            operator.is_output_read = wants_answers or id(operator) in readers
+            operator.is_output_read = wants_answers or operator in readers
             flows = []
-            for each in operator.inputs:
-                waiting[id(each)] -= 1
+            for each in self._inputs(operator):
+                waiting[each] -= 1
                 # Rows are released with their last reader.
-                flows.append(list(outputs.get(id(each), [])) if waiting[id(each)] else outputs.pop(id(each), []))
+                flows.append(list(outputs.get(each, [])) if waiting[each] else outputs.pop(each, []))
             if operator.waits and not any(flows):
-                outputs[id(operator)] = []
+                outputs[operator] = []
                 continue
             start = time.perf_counter()
-            try:
+            with self._readable_errors(operator):
                 output = _step(operator, flows)
-            except (pa.ArrowException, DataError) as error:
-                if len(self.graph.operators) == 1 + len(self.graph.inputs):
-                    # The only operator needs no name.
-                    raise
-                text, name = f"{error}. Correct the value, or protect it with CASE in the query.", ""
-                if isinstance(error, DataError):
-                    text, name = error.message, error.name
-                raise DataError(
-                    f"Operator {operator.label!r} failed, and these changes were not applied: {text}",
-                    name=name or "JN-VIEW-VALUE",
-                ) from error
             rows = sum(len(weights) for _, weights in output)
             operator.emitted_rows += rows
-            self.most_rows = max(self.most_rows, rows)
+            if operator.multiplies:
+                self.most_rows = max(self.most_rows, rows)
             operator.seconds += time.perf_counter() - start
-            outputs[id(operator)] = output
-        return {name: outputs[id(operator)] for name, operator in self.graph.answers.items()}
+            outputs[operator] = output
+        return {name: outputs[operator] for name, operator in self.graph.answers.items()}
+
+    def _inputs(self, operator: ViewOperator) -> list[ViewOperator]:
+        return [self.bridges.get((operator, place), each) for place, each in enumerate(operator.inputs)]
+
+    def part_hashes(self, operator: ViewOperator, place: int, batch: pa.RecordBatch) -> Words:
+        """Return the hashes that divide the rows of an input of an operator into parts."""
+        with self._readable_errors(operator):
+            return operator.part_hashes(place, batch)
+
+    @contextmanager
+    def _readable_errors(self, operator: ViewOperator) -> Iterator[None]:
+        """Raise `DataError` with the name of an operator for a failed value."""
+        try:
+            yield
+        except (pa.ArrowException, DataError) as error:
+            if not self.graph.scans and len(self.graph.operators) == 1 + len(self.graph.inputs):
+                # The only operator needs no name.
+                raise
+            text, name = f"{error}. Correct the value, or protect it with CASE in the query.", ""
+            if isinstance(error, DataError):
+                text, name = error.message, error.name
+            raise DataError(
+                f"Operator {operator.label!r} failed, and these changes were not applied: {text}",
+                name=name or "JN-VIEW-VALUE",
+            ) from error
 
     # Orders
 

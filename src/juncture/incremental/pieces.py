@@ -11,12 +11,10 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.incremental.dataflow import Flows
 from juncture.incremental.operators.operator import Change, Flow
+from juncture.incremental.state.policy import ROW_BYTES
 
 Piece = dict[str, Flow]
 """Rows by source."""
-
-_ROW_BYTES = 60
-"""Approximate bytes of a row in memory besides its columns."""
 
 _FOLLOWING = 4
 """Output rows per input row in a piece of full size. They have fewer columns, and are short-lived."""
@@ -36,11 +34,14 @@ class PieceSize:
         """Reset for the next source, whose rows may have any number of matches."""
         self.now_bytes = self.most_bytes / _CAREFUL
 
+    def fits(self, nbytes: int) -> bool:
+        """Return whether rows that belong together can be one piece."""
+        return nbytes <= _FOLLOWING * self.now_bytes
+
     def adapt(self, rows: int, most_rows: int) -> None:
-        """Adapt the size to the rows of the last piece and the largest output of one operator."""
-        self.now_bytes = min(
-            _CAREFUL * self.now_bytes, self.most_bytes * min(1.0, _FOLLOWING * rows / max(most_rows, 1))
-        )
+        """Adapt the size to the rows of the last piece and the largest output of a join."""
+        share = min(1.0, _FOLLOWING * rows / most_rows) if most_rows else 1.0
+        self.now_bytes = min(_CAREFUL * self.now_bytes, self.most_bytes * share)
 
 
 def pieces(streams: Mapping[Any, Iterable[Change]], together: Collection[str], size: PieceSize) -> Iterator[Piece]:
@@ -54,7 +55,7 @@ def pieces(streams: Mapping[Any, Iterable[Change]], together: Collection[str], s
             piece, taken = {}, 0.0
             size.begin()
         for batch, weights in streams[source]:
-            row_bytes = _ROW_BYTES + batch.nbytes / max(batch.num_rows, 1)
+            row_bytes = ROW_BYTES + batch.nbytes / max(batch.num_rows, 1)
             first = 0
             while first < batch.num_rows:
                 if taken >= size.now_bytes and source not in together:

@@ -1,41 +1,49 @@
-"""The first rows of a join: partitioned by the hash of their key, and joined part by part.
+"""The first rows of a maintained query. Rows that exceed the memory are loaded in stages, and each stage in parts.
 
-Rows that match have one key, so they are in one part. A part is small enough that hash tables, sorting and row copies
-stay in the CPU cache, and its memory is reused for the next one. Rows that fit in memory become one run there, with an
-unsorted copy on disk, because sorting would take as long as joining. Tables larger than memory are partitioned into
-files first. Their parts are in the order of the rows on disk, so that each side becomes one sorted run.
+A stage has operators that read the same stored rows, such as a join and its arranged inputs. It begins when the stages
+before it have passed all of their rows to it. These are in files by the hash of the key by which the stage stores them.
+A part of the hashes fits in memory, and no other part has its keys. So no stored row is looked up, each group is
+emitted once, and the rows of each table become one run in the order on disk. Stages without such a key load their rows
+piece by piece, as if each piece were an epoch.
+
+Rows that fit in memory are one epoch. A join also divides these into parts: a part is small enough that hash tables,
+sorting and row copies stay in the CPU cache, and its memory is reused for the next one. Its rows become one run in
+memory with an unsorted copy on disk, because sorting would take as long as joining.
 """
 
 from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.errors import StateError
-from juncture.incremental.operators.operator import Change, Flow
-from juncture.incremental.operators.stored_join import JoinSide, StoredJoinOperator
+from juncture.incremental.dataflow import Dataflow, Flows
+from juncture.incremental.operators.operator import Change, Flow, consolidated
+from juncture.incremental.operators.stored_join import StoredJoinOperator
+from juncture.incremental.pieces import PieceSize, pieces
 from juncture.incremental.runtime import ANSWER, Batches, Runtime
-from juncture.incremental.state.pages import loose_pieces, sorted_pieces
+from juncture.incremental.stages import Hashes, Stage, stages_of
+from juncture.incremental.state.pages import loose_pieces
 from juncture.incremental.state.policy import ROW_BYTES
-from juncture.incremental.state.records import unweighted, weighted, weighted_schema
+from juncture.incremental.state.records import unweighted, weighted
 from juncture.incremental.state.run import RunConcatenator
 from juncture.incremental.state.tables import StateTables
-from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.array_types import Codes, Ints, Words
 from juncture.kernels.hash import order_by_code
 from juncture.runtime.progress import Report
 from juncture.spec.schema import SIDES, Side
 
-if TYPE_CHECKING:
-    from juncture.incremental.state.run_writer import RunWriter
+Locate = Callable[[str, Flow], Flow]
+"""Returns the rows of a source that can be applied, for the next step."""
 
 _BITS = 6
 _PARTS = 1 << _BITS
@@ -46,59 +54,280 @@ _PART_ROWS = 1 << 18
 _SCATTERED_ROWS = 1 << 17
 
 
-class JoinLoader:
-    """Loads the first rows of a join for `Runtime.populate`. ``write`` returns rows, maybe equal, as users get them."""
+class Loader:
+    """Loads the first rows of a query, for `Runtime.populate`.
+
+    Parameters
+    ----------
+    runtime
+        The query.
+    write
+        Returns rows of an answer in the format that users get.
+    report
+        Progress callback.
+    """
+
+    def __init__(
+        self, runtime: Runtime, write: Callable[[str, Flow], list[pa.RecordBatch]], report: Report | None = None
+    ) -> None:
+        self._runtime = runtime
+        self._write = write
+        self._report = report
+
+    def __call__(self, streams: Mapping[str, Iterable[Change]], locate: Locate) -> Batches:
+        """Return the rows of the answers, in a temporary file if the rows exceed the memory."""
+        changes = {source: iter(stream) for source, stream in streams.items()}
+        taken: dict[str, Flow] = {}
+        left_bytes = self._initial_bytes
+        for source, stream in changes.items():
+            taken[source], left_bytes = _gathered(stream, left_bytes)
+        if left_bytes > 0:
+            return self._load_in_memory(taken, locate)
+        assert self._runtime.tables is not None
+        rows = {source: chain(taken[source], changes[source]) for source in changes}
+        return self._load_in_stages(self._runtime.tables, rows, locate)
+
+    def load_part(
+        self, flow: Dataflow, streams: Mapping[str, Iterable[Change]], static: Collection[str], locate: Locate
+    ) -> None:
+        """Load the rows of some operators of the query, for `Runtime.hand_over`."""
+        for _ in self._load_pieces(flow, streams, static, locate, self._piece_size()):
+            pass
+        if self._runtime.tables is not None:
+            self._runtime.tables.after_piece()
+
+    @property
+    def _initial_bytes(self) -> float:
+        tables = self._runtime.tables
+        return math.inf if tables is None else tables.policy.initial_bytes
+
+    def _load_in_memory(self, rows: Mapping[str, Flow], locate: Locate) -> Batches:
+        flow, static = self._runtime.flow, self._runtime.static
+        first, *others = list(self._load_pieces(flow, rows, static, locate, self._piece_size()))
+        if self._runtime.tables is not None:
+            self._runtime.tables.after_piece()
+        answers = {name: list(self._runtime.living(name)) for name in first} if others else first
+        return {name: self._write(name, changes) for name, changes in answers.items()}
+
+    def _piece_size(self) -> PieceSize:
+        tables = self._runtime.tables
+        return PieceSize(math.inf if tables is None else tables.policy.piece_bytes)
+
+    def _load_pieces(
+        self,
+        flow: Dataflow,
+        streams: Mapping[str, Iterable[Change]],
+        static: Collection[str],
+        locate: Locate,
+        size: PieceSize,
+    ) -> Iterator[Flows]:
+        """Load rows piece by piece, and yield the outputs of each piece."""
+        tables, is_first = self._runtime.tables, True
+        for piece in pieces(streams, static, size):
+            if tables is not None:
+                tables.check()
+                if not is_first:
+                    tables.after_piece()
+            is_first = False
+            outputs = flow.run({source: self._located(source, rows, locate) for source, rows in piece.items()})
+            flow.commit()
+            yield outputs
+            size.adapt(sum(len(weights) for rows in piece.values() for _, weights in rows), flow.most_rows)
+
+    def _located(self, source: str, rows: Flow, locate: Locate) -> Flow:
+        return locate(source, rows) if source in self._runtime.flow.graph.inputs else rows
+
+    # In stages
+
+    def _load_in_stages(self, tables: StateTables, streams: Mapping[str, Iterable[Change]], locate: Locate) -> Batches:
+        folder, graph = tables.folder / "parts", self._runtime.flow.graph
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            folder.mkdir()
+            with ExitStack() as files:
+                answers = {
+                    name: files.enter_context(closing(_AnswerFile(folder / f"answer-{number}")))
+                    for number, name in enumerate(graph.answers)
+                }
+                spools: dict[str, _Spool] = {}
+                stages = stages_of(graph, self._runtime.static)
+                for stage in stages:
+                    for name, hashes in stage.hashes.items():
+                        spools[name] = files.enter_context(closing(_Spool(folder / str(len(spools)), hashes)))
+                for stage in stages:
+                    self._load_stage(stage, tables, streams, spools, answers, locate)
+                return {name: each.read() for name, each in answers.items()}
+        except OSError as error:
+            raise StateError(
+                f"State folder {tables.folder} cannot be written: {error}. Check its permissions and the free disk "
+                "space.",
+                name="JN-STATE-WRITE",
+            ) from error
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _load_stage(
+        self,
+        stage: Stage,
+        tables: StateTables,
+        streams: Mapping[str, Iterable[Change]],
+        spools: Mapping[str, _Spool],
+        answers: Mapping[str, _AnswerFile],
+        locate: Locate,
+    ) -> None:
+        """Load the rows of a stage, and write its outputs for later stages and for the user."""
+        size = self._piece_size()
+        inputs = {name: spools[name] for name in stage.hashes}
+        for source in stage.hashes.keys() & streams.keys():
+            inputs[source].add(streams[source], partial(self._notify, source))
+        for spool in inputs.values():
+            spool.close()
+        if not stage.has_parts:
+            rows = {source: streams.get(source, ()) for source in stage.flow.graph.inputs}
+            rows |= {name: spool.rows(range(_PARTS)) for name, spool in inputs.items()}
+            for outputs in self._load_pieces(stage.flow, rows, stage.static, locate, size):
+                _pass_on(stage, outputs, spools)
+            tables.after_piece()
+            for name in answers.keys() & stage.flow.graph.answers.keys():
+                for change in self._runtime.living(name):
+                    answers[name].add(self._write(name, [change]))
+            return
+        size.begin()
+        for some, is_small in _grouped(
+            sum((spool.sizes for spool in inputs.values()), np.zeros(_PARTS, np.int64)), size
+        ):
+            rows = {name: spool.rows(some) for name, spool in inputs.items()}
+            # The rows of an answer are one piece, which has no changes of earlier rows.
+            is_whole = is_small or answers.keys() & stage.flow.graph.answers.keys()
+            for outputs in self._load_pieces(stage.flow, rows, rows if is_whole else stage.static, locate, size):
+                _pass_on(stage, outputs, spools)
+                for name in answers.keys() & outputs.keys():
+                    answers[name].add(self._write(name, outputs[name]))
+            tables.append(each.arrangement for each in stage.flow.tables.values())
+            self._notify("output", some.stop, _PARTS)
+        tables.finish_append()
+
+    def _notify(self, phase: str, done: int, total: int) -> None:
+        if self._report is not None:
+            self._report(phase, done, total)
+
+
+def _pass_on(stage: Stage, outputs: Flows, spools: Mapping[str, _Spool]) -> None:
+    """Write the outputs of a stage for other stages, which may load the first ones without the last ones."""
+    for name in stage.passed:
+        flow = outputs[name]
+        if any((weights < 0).any() for _, weights in flow):
+            # A join may return the delete of a row before its insert.
+            flow = consolidated(flow, stage.flow.graph.answers[name].schema)
+        spools[name].add(flow)
+
+
+class _Spool:
+    """Rows in files, one for each part, which ``hashes`` of the rows divide; one file without."""
+
+    def __init__(self, path: Path, hashes: Hashes | None) -> None:
+        self.sizes: Ints = np.zeros(_PARTS, np.int64)
+        """Memory that the rows of each part need."""
+        self._path = path
+        self._hashes = hashes
+        self._writers: dict[int, pa.ipc.RecordBatchStreamWriter] = {}
+
+    def add(self, changes: Iterable[Change], notify: Callable[[int, int], None] = lambda _done, _total: None) -> None:
+        """Write rows."""
+        done = 0
+        for batch, weights in _slices(changes):
+            row_bytes = batch.nbytes // max(1, batch.num_rows) + ROW_BYTES
+            order, ends = None, np.array([0, batch.num_rows])
+            combined = weighted(batch, weights)
+            if self._hashes is not None:
+                order, ends = _by_part(self._hashes(batch), _BITS)
+                combined = rows_of(combined, array_of(order, pa.int32()))
+            counts = np.diff(ends)
+            for part in np.flatnonzero(counts).tolist():
+                if part not in self._writers:
+                    # Each batch may have its own dictionary, which a stream may replace and a file may not.
+                    self._writers[part] = pa.ipc.new_stream(self._file(part), combined.schema)
+                self._writers[part].write_batch(combined.slice(ends[part], counts[part]))
+            self.sizes[: len(counts)] += counts * row_bytes
+            done += batch.num_rows
+            notify(done, 0)
+        notify(done, done)
+
+    def _file(self, part: int) -> str:
+        return f"{self._path}-{part}.arrow"
+
+    def rows(self, parts: Iterable[int]) -> Iterator[Change]:
+        """Yield the rows of some parts, and remove their files."""
+        for part in parts:
+            if part in self._writers:
+                with pa.OSFile(self._file(part)) as file:
+                    yield from map(unweighted, pa.ipc.open_stream(file))
+                Path(self._file(part)).unlink()
+
+    def close(self) -> None:
+        """Finish the files."""
+        for writer in self._writers.values():
+            writer.close()
+
+
+class _AnswerFile:
+    """The rows of an answer in a file, which exists as long as they do."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = str(path)
+        self._writer: pa.ipc.RecordBatchStreamWriter | None = None
+
+    def add(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Write rows."""
+        for batch in batches:
+            if self._writer is None:
+                self._writer = pa.ipc.new_stream(self._path, batch.schema)
+            self._writer.write_batch(batch)
+
+    def read(self) -> list[pa.RecordBatch]:
+        """Return all rows."""
+        self.close()
+        if self._writer is None:
+            return []
+        with pa.memory_map(self._path) as source:
+            return list(pa.ipc.open_stream(source))
+
+    def close(self) -> None:
+        """Finish the file."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+class JoinLoader(Loader):
+    """Loads the first rows of a join."""
 
     def __init__(
         self, runtime: Runtime, write: Callable[[Iterable[Change]], list[pa.RecordBatch]], report: Report | None
     ) -> None:
+        super().__init__(runtime, lambda _answer, rows: write(rows), report)
         join = runtime.flow.graph.answers[ANSWER]
         assert isinstance(join, StoredJoinOperator)
-        self._runtime = runtime
         self._join = join
-        self._write = write
-        self._report = report
 
-    def __call__(self, streams: Mapping[str, Iterable[Change]], locate: Callable[[str, Flow], Flow]) -> Batches:
-        """Return the rows of the result, in a temporary file if the tables exceed the memory."""
-        changes: dict[Side, Iterator[Change]] = {side: iter(streams[side]) for side in SIDES}
-        taken: dict[Side, Flow] = {side: [] for side in SIDES}
-        tables, keys = self._runtime.tables, self._join.keys
-        # Rows without a key cannot be partitioned.
-        left_bytes = math.inf if tables is None or not keys.are_any else tables.policy.initial_bytes
-        for side in SIDES:
-            if left_bytes > 0:
-                taken[side], left_bytes = _gathered(changes[side], left_bytes)
-        if left_bytes > 0:
-            answer = self._load_in_memory(taken, locate)
-        else:
-            assert tables is not None
-            parts = {side: chain(taken[side], changes[side]) for side in SIDES}
-            answer = self._load_in_files(tables, parts, locate)
-        self._join.commit()
-        return {ANSWER: answer}
+    @property
+    def _initial_bytes(self) -> float:
+        # Rows without a key cannot be divided.
+        return super()._initial_bytes if self._join.has_parts else math.inf
 
-    def _load_part(self, part: Mapping[Side, Flow], locate: Callable[[str, Flow], Flow]) -> list[pa.RecordBatch]:
-        """Load some of the rows, whose keys no other part has, and return their result."""
-        return self._write(self._join.step([locate(side, part[side]) for side in SIDES]))
-
-    # In memory
-
-    def _load_in_memory(
-        self, changes: Mapping[Side, Flow], locate: Callable[[str, Flow], Flow]
-    ) -> list[pa.RecordBatch]:
-        tables, answer = self._runtime.tables, []
+    def _load_in_memory(self, rows: Mapping[str, Flow], locate: Locate) -> Batches:
+        changes: dict[Side, Flow] = {side: rows[side] for side in SIDES}
+        tables, answer = self._runtime.tables, list[pa.RecordBatch]()
         writers = {} if tables is None else {side: tables.writer(is_sorted=False) for side in SIDES}
         joined = {side: self._concatenator(side, changes[side]) for side in SIDES}
         for part in _in_parts(self._join, changes):
-            answer += self._load_part(part, locate)
+            answer += self._write(ANSWER, self._join.step([locate(side, part[side]) for side in SIDES]))
             for side, each in self._join.sides.items():
                 # Rows of other parts have other keys.
                 for run in each.arrangement.memory:
                     joined[side].add(run)
                     if tables is not None:
-                        for rows in loose_pieces(run, tables.policy.batch_rows):
-                            writers[side].add(rows)
+                        for loose in loose_pieces(run, tables.policy.batch_rows):
+                            writers[side].add(loose)
                 each.arrangement.memory = []
         for side, each in self._join.sides.items():
             with self._runtime.one_epoch(side):
@@ -106,7 +335,8 @@ class JoinLoader:
             each.arrangement.memory = [] if whole is None else [whole[0]]
             if tables is not None:
                 tables.take_in(each.arrangement, writers[side], whole)
-        return answer
+        self._join.commit()
+        return {ANSWER: answer}
 
     def _concatenator(self, side: Side, changes: Flow) -> RunConcatenator:
         """Return what concatenates the rows of a side into one run."""
@@ -116,90 +346,6 @@ class JoinLoader:
         lines = len(own.nothing.codes), own.arrangement.lines
         rows = sum(batch.num_rows for batch in batches)
         return RunConcatenator(rows, own.schema, has_all, lines, own.arrangement.matching)
-
-    # In files
-
-    def _load_in_files(
-        self, tables: StateTables, changes: Mapping[Side, Iterable[Change]], locate: Callable[[str, Flow], Flow]
-    ) -> list[pa.RecordBatch]:
-        writers = {side: tables.writer(is_sorted=True) for side in SIDES}
-        parts = tables.folder / "parts"
-        shutil.rmtree(parts, ignore_errors=True)
-        try:
-            parts.mkdir()
-            sizes = {side: self._scatter(side, changes[side], parts) for side in SIDES}
-            total = sizes["left"] + sizes["right"]
-            answer = self._load_files(parts, _grouped(total, tables.piece_bytes), locate, writers, tables)
-        except OSError as error:
-            raise StateError(
-                f"State folder {tables.folder} cannot be written: {error}. Check its permissions and the free disk "
-                "space.",
-                name="JN-STATE-WRITE",
-            ) from error
-        finally:
-            shutil.rmtree(parts, ignore_errors=True)
-        for side, each in self._join.sides.items():
-            tables.take_in(each.arrangement, writers[side])
-        return answer
-
-    def _scatter(self, side: Side, changes: Iterable[Change], parts: Path) -> Ints:
-        """Write the rows of a side in parts, and return the memory that each needs."""
-        schema = weighted_schema(self._join.sides[side].schema)
-        sizes = np.zeros(_PARTS, np.int64)
-        done = 0
-        with ExitStack() as files:
-            paths = [str(_path(parts, side, part)) for part in range(_PARTS)]
-            writers = [files.enter_context(pa.ipc.new_stream(path, schema)) for path in paths]
-            for batch, weights in _slices(changes):
-                row_bytes = batch.nbytes // max(1, batch.num_rows) + ROW_BYTES
-                order, ends = _by_part(self._join.sides[side], batch, _BITS)
-                scattered = rows_of(weighted(batch, weights), array_of(order, pa.int32()))
-                counts = np.diff(ends)
-                for part in np.flatnonzero(counts).tolist():
-                    writers[part].write_batch(scattered.slice(ends[part], counts[part]))
-                sizes += counts * row_bytes
-                done += batch.num_rows
-                self._notify(side, done, 0)
-        self._notify(side, done, done)
-        return sizes
-
-    def _load_files(
-        self,
-        parts: Path,
-        groups: Iterable[range],
-        locate: Callable[[str, Flow], Flow],
-        writers: Mapping[Side, RunWriter],
-        tables: StateTables,
-    ) -> list[pa.RecordBatch]:
-        """Join the rows part by part."""
-        path = parts / "answer.arrow"
-        with ExitStack() as files:
-            sink: pa.ipc.RecordBatchStreamWriter | None = None
-            for some in groups:
-                for batch in self._load_part({side: _read(parts, side, some) for side in SIDES}, locate):
-                    if sink is None:
-                        # Each part has its own dictionary, which a stream may replace and a file may not.
-                        sink = files.enter_context(pa.ipc.new_stream(str(path), batch.schema))
-                    sink.write_batch(batch)
-                self._spill(writers, tables.policy.batch_rows)
-                self._notify("output", some.stop, _PARTS)
-        if sink is None:
-            return []
-        with pa.memory_map(str(path)) as source:
-            return list(pa.ipc.open_stream(source))
-
-    def _spill(self, writers: Mapping[Side, RunWriter], batch_rows: int) -> None:
-        """Write the rows in memory, and release them."""
-        for side, each in self._join.sides.items():
-            for run in each.arrangement.memory:
-                for rows in sorted_pieces(run, each.key_hashes(run), batch_rows)[1]:
-                    writers[side].add(rows)
-            each.arrangement.memory = []
-        self._join.keys.forget()
-
-    def _notify(self, phase: str, done: int, total: int) -> None:
-        if self._report is not None:
-            self._report(phase, done, total)
 
 
 def _gathered(changes: Iterator[Change], most_bytes: float) -> tuple[Flow, float]:
@@ -221,7 +367,10 @@ def _in_parts(join: StoredJoinOperator, changes: Mapping[Side, Sequence[Change]]
         yield {side: list(changes[side]) for side in SIDES}
         return
     ordered = {
-        side: [(*change, (change[1] == 1).all(), *_by_part(join.sides[side], change[0], bits)) for change in flow]
+        side: [
+            (batch, weights, (weights == 1).all(), *_by_part(join.sides[side].hashes_of(batch), bits))
+            for batch, weights in flow
+        ]
         for side, flow in changes.items()
     }
     for part in range(1 << bits):
@@ -235,27 +384,13 @@ def _in_parts(join: StoredJoinOperator, changes: Mapping[Side, Sequence[Change]]
         yield found
 
 
-def _by_part(side: JoinSide, batch: pa.RecordBatch, bits: int) -> tuple[Codes, Ints]:
-    """Return the rows of a batch in the order of their parts, and the start of each part, with the end."""
-    part = (side.hashes_of(batch) >> np.uint64(64 - bits)).astype(np.int32)
+def _by_part(hashes: Words, bits: int) -> tuple[Codes, Ints]:
+    """Return rows in the order of the parts of their hashes, and the start of each part, with the end."""
+    part = (hashes >> np.uint64(64 - bits)).astype(np.int32)
     ends = np.append(0, np.cumsum(np.bincount(part, minlength=1 << bits)))
     order = np.empty(len(part), np.int32)
     order_by_code(part, 0, ends[:-1].astype(np.int32), order)
     return order, ends
-
-
-def _path(parts: Path, side: Side, part: int) -> Path:
-    return parts / f"{side}-{part}.arrow"
-
-
-def _read(parts: Path, side: Side, some: range) -> Flow:
-    """Return the rows of some parts, and remove their files."""
-    flow: Flow = []
-    for part in some:
-        with pa.OSFile(str(_path(parts, side, part))) as file:
-            flow += map(unweighted, pa.ipc.open_stream(file))
-        _path(parts, side, part).unlink()
-    return flow
 
 
 def _slices(changes: Iterable[Change]) -> Iterator[Change]:
@@ -265,10 +400,12 @@ def _slices(changes: Iterable[Change]) -> Iterator[Change]:
             yield batch.slice(first, _SCATTERED_ROWS), weights[first : first + _SCATTERED_ROWS]
 
 
-def _grouped(sizes: Ints, most: int) -> Iterator[range]:
-    """Yield ranges of consecutive parts that fit in memory together."""
+def _grouped(sizes: Ints, size: PieceSize) -> Iterator[tuple[range, bool]]:
+    """Yield ranges of consecutive parts, and whether they are about as small as ``size``; one part may be larger."""
     first = 0
-    for part in range(1, _PARTS + 1):
-        if part == _PARTS or sizes[first : part + 1].sum() > most:
-            yield range(first, part)
-            first = part
+    while first < _PARTS:
+        end = first + 1
+        while end < _PARTS and sizes[first : end + 1].sum() <= size.now_bytes:
+            end += 1
+        yield range(first, end), size.fits(int(sizes[first:end].sum()))
+        first = end

@@ -5,7 +5,6 @@ A join is a query of one operator, and a view one that is planned from SQL. A qu
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ from juncture.incremental.changes.source import Source
 from juncture.incremental.dataflow import Dataflow, Flows
 from juncture.incremental.operators.arranged import ArrangedOperator
 from juncture.incremental.operators.operator import Change, Flow, ViewOperator, as_one
-from juncture.incremental.pieces import PieceSize, combined, pieces
+from juncture.incremental.pieces import combined
 from juncture.incremental.plan.nodes import PlanNode
 from juncture.incremental.plan.physical import OperatorGraph
 from juncture.incremental.plan.replacement import Replacement
@@ -59,6 +58,10 @@ class Query:
     unmatched_deletes: Literal["error", "count"] = "error"
     static: Collection[str] = field(default=())  # the sources that never change after the first epoch
     ordered: Mapping[str, Source] = field(default_factory=dict)  # the sources with an order
+
+
+LoadPart = Callable[[Dataflow, Mapping[str, Iterable[Change]], Collection[str], Callable[[str, Flow], Flow]], None]
+"""Loads rows of some operators: passed are the operators, rows by source, static sources, and what locates rows."""
 
 
 class Load(Protocol):
@@ -180,7 +183,7 @@ class Runtime:
         self._is_whole = True
         return answers
 
-    def populate(self, streams: Mapping[Table, Iterable[Change]], offset: Any, load: Load | None = None) -> Batches:
+    def populate(self, streams: Mapping[Table, Iterable[Change]], offset: Any, load: Load) -> Batches:
         """Load the first rows as the first epoch, and return all answers. After an error, there are no rows."""
         if self.position.epoch:
             raise PlanError(
@@ -192,7 +195,7 @@ class Runtime:
         position = self.position.next(offset)
         self._is_whole = False
         try:
-            answers = (load or self._load)(streams, lambda source, flow: self._located(source, flow, position))
+            answers = load(streams, lambda source, flow: self._located(source, flow, position))
             if self.tables is not None:
                 self.tables.checkpoint(position)
             self.position = position
@@ -202,34 +205,6 @@ class Runtime:
         self._last = None
         self._is_whole = True
         return answers
-
-    def _load(self, streams: Mapping[Table, Iterable[Change]], locate: Callable[[str, Flow], Flow]) -> Batches:
-        """Load the first rows in pieces, if they are many."""
-        answers: Flows = {}
-        for count, output in enumerate(self._loaded(self.flow, streams, locate, self._query.static)):
-            answers = {} if count else output
-        if not answers:
-            answers = {name: list(self.living(name)) for name in self.flow.graph.answers}
-        return {name: self._write(name, flow) for name, flow in answers.items()}
-
-    def _loaded(
-        self,
-        flow: Dataflow,
-        streams: Mapping[Table, Iterable[Change]],
-        locate: Callable[[str, Flow], Flow],
-        together: Collection[str],
-    ) -> Iterator[Flows]:
-        """Load rows in pieces, and yield the output of each. Those of some sources are loaded ``together``."""
-        size = PieceSize(math.inf if self.tables is None else self.tables.piece_bytes)
-        for piece in pieces(streams, together, size):
-            if self.tables is not None:
-                self.tables.check()
-            output = flow.run({source: locate(source, rows) for source, rows in piece.items()})
-            flow.commit()
-            if self.tables is not None:
-                self.tables.after_piece()
-            size.adapt(sum(len(weights) for rows in piece.values() for _, weights in rows), flow.most_rows)
-            yield output
 
     def _located(self, source: str, flow: Flow, position: Position) -> Flow:
         """Return the applicable changes of a source, and count late ones and unmatched deletes in the next position."""
@@ -289,6 +264,7 @@ class Runtime:
         replacement: Replacement,
         tables: Mapping[str, Iterable[Change]],
         identity: Mapping[str, Any],
+        load: LoadPart,
         *,
         is_alike: bool,
     ) -> Batches:
@@ -296,7 +272,7 @@ class Runtime:
 
         Unless ``is_alike``, the answers have other columns, and all rows are inserts. After an error, this query
         continues. ``tables`` has the rows of sources that are not stored, and ``identity`` is the definition of the new
-        query in a store.
+        query in a store. ``load`` loads the operators that are not kept.
         """
         position = self.position.next(None)
         self._is_whole = False
@@ -309,8 +285,7 @@ class Runtime:
             def locate(source: str, flow: Flow) -> Flow:
                 return new._located(source, flow, position) if source in tables else flow
 
-            for _ in new._loaded(Dataflow(part), streams, locate, static):
-                pass
+            load(Dataflow(part), streams, static, locate)
             new.flow.restored()
             answers = {}
             for name, answer in new.flow.graph.answers.items():
@@ -352,6 +327,11 @@ class Runtime:
         return node.sources <= frozenset(self._query.static)
 
     # Reading
+
+    @property
+    def static(self) -> Collection[str]:
+        """The sources that never change."""
+        return self._query.static
 
     def last(self) -> Batches | None:
         """Return the changes of each answer in the last epoch; None if it was populated, as these are not stored."""

@@ -28,6 +28,7 @@ from juncture.incremental.plan.physical import OperatorGraph, operators_of
 from juncture.incremental.plan.prune import pruned
 from juncture.incremental.plan.push import pushed
 from juncture.incremental.plan.replacement import Replacement
+from juncture.incremental.population import Loader
 from juncture.incremental.runtime import ANSWER, MaintainedQuery, Query, Runtime
 from juncture.incremental.sql.reader import read_query
 from juncture.incremental.state.policy import MemoryPolicy, store_opener
@@ -197,8 +198,9 @@ class View(MaintainedQuery):
     def populate(self, *, offset: Any = None, **tables: Any) -> list[pa.RecordBatch]:
         """Load the initial rows of the tables as the first epoch, and return the rows of the result as inserts.
 
-        Tables that exceed ``memory=`` may be readers of batches. They are loaded in pieces if the state is in a folder.
-        If the process ends early, the folder stays as it was.
+        Tables that exceed ``memory=`` may be readers of batches. If the state is in a folder, they are loaded in parts,
+        and the result is in a temporary file that exists as long as the returned batches. If the process ends early,
+        the folder stays as it was.
 
         Parameters
         ----------
@@ -215,9 +217,8 @@ class View(MaintainedQuery):
         # Small tables first, so that large ones find their matches.
         by_size = sorted(tables, key=lambda name: getattr(tables[name], "num_rows", math.inf))
         streams = self._streams({name: tables[name] for name in by_size})
-        return self._runtime.populate({source: deletes_last(stream) for source, stream in streams.items()}, offset)[
-            ANSWER
-        ]
+        rows = {source: deletes_last(stream) for source, stream in streams.items()}
+        return self._runtime.populate(rows, offset, Loader(self._runtime, self._plan.changes))[ANSWER]
 
     @property
     def _graph(self) -> OperatorGraph:
@@ -324,7 +325,8 @@ class View(MaintainedQuery):
         streams = {source: deletes_last(self._read(source, each, new.flow.graph)) for source, each in passed.items()}
         schemas = [each.answers[ANSWER].schema for each in (self._graph, new.flow.graph)]
         is_alike = plan.answer_schema == self.answer_schema and schemas[0] == schemas[1]
-        answers = self._runtime.hand_over(new, replacement, streams, _described(plan.setup), is_alike=is_alike)
+        load = Loader(new, plan.changes).load_part
+        answers = self._runtime.hand_over(new, replacement, streams, _described(plan.setup), load, is_alike=is_alike)
         self._maintain(plan, new)
         return answers[ANSWER]
 

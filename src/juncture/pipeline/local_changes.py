@@ -25,6 +25,7 @@ from juncture.incremental.plan.physical import operators_of
 from juncture.incremental.plan.prune import pruned
 from juncture.incremental.plan.push import pushed
 from juncture.incremental.plan.stateful_nodes import SpecJoinNode
+from juncture.incremental.population import Loader
 from juncture.incremental.runtime import Batches, MaintainedQuery, Query, Runtime
 from juncture.incremental.sinks.sink import Sink
 from juncture.incremental.sources.source import Source
@@ -124,7 +125,8 @@ class MaintainedSteps(MaintainedQuery):
         """Load the first rows of the tables, and of those that do not change, and return those of the sinks."""
         streams = {name: self._read(name, rows) for name, rows in tables.items()}
         streams |= {name: self._read(name, self._static(name)) for name in self._unchanging}
-        return self._runtime.populate({name: deletes_last(stream) for name, stream in streams.items()}, offset)
+        rows = {name: deletes_last(stream) for name, stream in streams.items()}
+        return self._runtime.populate(rows, offset, Loader(self._runtime, self._changes))
 
     def apply(self, *, offset: Any, **changes: Any) -> Batches:
         """Apply the changes of an epoch, and return those of the sinks."""

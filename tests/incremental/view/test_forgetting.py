@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
@@ -93,7 +94,8 @@ class Moving:
         if self.folder is None:
             view = jn.view(None, self.sql, sources=sources, **self.options)
         else:
-            view = view_in(self.folder, self.sql, sources=sources, policy=ON_DISK, **self.options)
+            policy = replace(ON_DISK, initial_bytes=0)
+            view = view_in(self.folder, self.sql, sources=sources, policy=policy, **self.options)
         for operator in view._graph.operators:
             for table in operator.tables.values():
                 table.arrangement.rows_least = -(10**9)
@@ -133,7 +135,8 @@ class Moving:
         changes = {name: self.changes(name) for name in self.tables}
         if not self.view.epoch:
             changes["s"] = tabled(self.names, NAMES)
-        output = self.view.apply(**changes)
+        is_loaded = self.folder is not None and not self.view.epoch
+        output = self.view.populate(**changes) if is_loaded else self.view.apply(**changes)
         for batch in output:
             for *row, weight in rows_of(batch):
                 self.answer[rounded(tuple(row))] += weight

@@ -158,6 +158,21 @@ def test_first_rows_that_cannot_be_taken(tmp_path):
         assert answered(view) == regions(range(5), 997)
 
 
+def test_first_rows_whose_changes_are_more_than_they(tmp_path):
+    """Neither a window, of which each piece changes many results, nor an empty part makes the pieces smaller."""
+    rows = sales(np.random.default_rng(5).permutation(4_500))
+    query = "SELECT sale, sum(price) OVER (ORDER BY sale) AS total FROM sales"
+    with opened(tmp_path / "window", query) as view:
+        view.populate(sales=rows)
+        totals = view.result().sort_by("sale")["total"].to_pylist()
+        assert totals == np.cumsum(np.arange(4_500)).tolist()
+        assert sum(getattr(each, "computed_rows", 0) for each in view._graph.operators) < 30 * 4_500
+    with opened(tmp_path / "groups", "SELECT sale % 3 AS part, count(*) AS n FROM sales GROUP BY part") as view:
+        view.populate(sales=rows)
+        assert view.result()["n"].to_pylist() == [1_500] * 3
+        assert max(each.emitted_rows for each in view._graph.operators if each.label.startswith("group")) < 500
+
+
 def test_the_first_rows_of_many(tmp_path):
     """The best rows go, and others are looked for among those on disk."""
     with opened(tmp_path / "state", "SELECT sale, price FROM sales ORDER BY sale LIMIT 5 OFFSET 2") as view:

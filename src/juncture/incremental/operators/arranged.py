@@ -18,9 +18,12 @@ from juncture.incremental.operators.order import RowOrder
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place, interval_codes
 from juncture.incremental.state.run import Run, RunConcatenator
 from juncture.incremental.state.tables import StateTable
-from juncture.kernels.array_types import Codes, Ints, Mask
+from juncture.kernels.array_types import Codes, Ints, Mask, Words
 from juncture.kernels.hash_table import EMPTY
 from juncture.runtime.memory import release_unused
+
+_SIGN = np.uint64(1 << 63)
+"""Row hashes are ordered as signed integers."""
 
 _PART_ROWS = 1 << 20
 """Rows of an epoch to arrange at a time, if no operator reads them."""
@@ -87,6 +90,12 @@ class ArrangedOperator(ViewOperator):
         none = np.zeros((0, batch.num_rows), np.int64)
         codes = none if self._order is None else interval_codes(self._order.codes(batch))
         return Delta.of(batch, weights, self.codes_of(batch), codes, hashes)
+
+    def part_hashes(self, _place: int, batch: pa.RecordBatch, /) -> Words:
+        """Return the hashes of the keys; without keys, those of whole rows, which are not read by key."""
+        if self.keys:
+            return self.domain.hashes_of(self.keys_of(batch), batch.num_rows)
+        return self.identity.hashes(batch).view(np.uint64) ^ _SIGN
 
     def step(self, flows: Sequence[Flow]) -> Flow:
         """Compute the delta, and return each changed row once."""

@@ -33,7 +33,7 @@ from juncture.incremental.operators.values import GroupValues, groups_of
 from juncture.incremental.state.arrangement import Arrangement, Delta
 from juncture.incremental.state.run import Run
 from juncture.incremental.state.tables import StateTable
-from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.array_types import Codes, Ints, Words
 
 _SIZE, _NUMBER = 0, 1
 """Lines of each group's state: the number of its rows, and a number that stays the same while it exists."""
@@ -151,6 +151,16 @@ class GroupOperator(ViewOperator):
     def waits(self) -> bool:
         """Whether a step needs changes. Without keys, the first step emits the group even without rows."""
         return bool(self._keys) or bool(self.arrangement.rows)
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether there may be several groups."""
+        return bool(self._keys)
+
+    def part_hashes(self, _place: int, batch: pa.RecordBatch, /) -> Words:
+        """Return the hashes of the keys."""
+        keys = [evaluate(key, batch.columns, batch.num_rows) for key in self._keys]
+        return self._domain.hashes_of(keys, batch.num_rows)
 
     def step(self, flows: Sequence[Flow]) -> Flow:
         """Return the old and new rows of changed groups."""

@@ -7,7 +7,7 @@ arrangements, and no input is buffered for another.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -82,6 +82,8 @@ class _Joined:
 class JoinOperator(ViewOperator):
     """Joins inputs by equal keys and conditions. ``shown`` are output columns among those of all inputs in sequence."""
 
+    multiplies = True
+
     def __init__(
         self,
         label: str,
@@ -104,14 +106,14 @@ class JoinOperator(ViewOperator):
         return [path.start for path, *_ in self._paths]
 
     @property
-    def reads(self) -> list[set[ArrangedOperator]]:
+    def arrangements(self) -> list[set[ArrangedOperator]]:
         """The arrangements of each input that the join reads."""
-        reads = [{each} for each in self._arranged]
+        arrangements = [{each} for each in self._arranged]
         for path, *_ in self._paths:
-            reads[path.part].add(path.start)
+            arrangements[path.part].add(path.start)
             for each in path.lookups:
-                reads[each.part].add(each.arranged)
-        return reads
+                arrangements[each.part].add(each.arranged)
+        return arrangements
 
     def expected_rows(self, rows: Sequence[float]) -> float:
         """Return the number of rows with all their matches, if keys have as many as they have on average."""
@@ -134,6 +136,24 @@ class JoinOperator(ViewOperator):
         for arranged in arrangements:
             arranged.notes_keys = True
         return arrangements
+
+    @property
+    def reads(self) -> Collection[ViewOperator]:
+        """The arranged inputs, some of them by several keys."""
+        return set[ViewOperator]().union(*self.arrangements)
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether all lookups of a path have the key by which its changes are arranged."""
+        if any(len(each) > 1 for each in self.arrangements):
+            return False
+        for path, *_ in self._paths:
+            equal = {self._keys_of(path.part, path.start)}
+            for each in path.lookups:
+                if not each.keys or (each.arranged.domain, each.keys) not in equal:
+                    return False
+                equal.add(self._keys_of(each.part, each.arranged))
+        return True
 
     def _read_by(self, path: JoinPath) -> dict[int, list[int]]:
         """Return the columns of each input that a path reads."""

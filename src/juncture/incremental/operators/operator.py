@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -13,7 +13,7 @@ from juncture.incremental.changes.identity import NoIdentityError, RowIdentity
 from juncture.incremental.expressions.expression import Expression, InputColumn, evaluate
 from juncture.incremental.operators.eviction import Frontiers, Future, final_rows
 from juncture.incremental.state.tables import StateTable
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Ints, Words
 
 Change = tuple[pa.RecordBatch, Ints]
 """Rows and the changes of their weights."""
@@ -24,6 +24,10 @@ Flow = list[Change]
 
 class ViewOperator:
     """A node of a dataflow. A source is one without inputs, and never steps. Counts cover all epochs."""
+
+    is_stateless = False
+    multiplies = False
+    """Whether one row may become any number of rows."""
 
     def __init__(self, label: str, types: Sequence[pa.DataType], inputs: Sequence[ViewOperator]) -> None:
         self.label = label
@@ -41,6 +45,20 @@ class ViewOperator:
         The lists are those of the operator, which may empty them to release rows early. It is not run again then.
         """
         raise NotImplementedError
+
+    @property
+    def reads(self) -> Collection[ViewOperator]:
+        """The operators whose stored rows it reads."""
+        return ()
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether rows whose `part_hashes` differ do not meet, so that they can be in different epochs."""
+        return True
+
+    def part_hashes(self, _place: int, batch: pa.RecordBatch, /) -> Words:
+        """Return hashes that divide the rows of an input into parts, in the order in which they are stored."""
+        return np.zeros(batch.num_rows, np.uint64)
 
     @property
     def waits(self) -> bool:
@@ -143,6 +161,8 @@ def consolidated(flow: Flow, schema: pa.Schema) -> Flow:
 class FilterOperator(ViewOperator):
     """Returns the columns ``shown`` of the rows for which a condition is true."""
 
+    is_stateless = True
+
     def __init__(self, label: str, source: ViewOperator, condition: Expression, shown: Sequence[int]) -> None:
         super().__init__(label, [source.schema.types[place] for place in shown], (source,))
         self._condition = condition
@@ -164,6 +184,8 @@ class FilterOperator(ViewOperator):
 class ProjectOperator(ViewOperator):
     """Computes expressions for each row."""
 
+    is_stateless = True
+
     def __init__(self, label: str, source: ViewOperator, columns: Sequence[Expression]) -> None:
         super().__init__(label, [each.type for each in columns], (source,))
         self._columns = columns
@@ -182,6 +204,13 @@ class ProjectOperator(ViewOperator):
 
 class UnionOperator(ViewOperator):
     """Concatenates its inputs."""
+
+    is_stateless = True
+
+    @property
+    def has_parts(self) -> bool:
+        """Rows need no parts."""
+        return False
 
     def step(self, flows: Sequence[Flow]) -> Flow:
         """Return the rows of all inputs."""

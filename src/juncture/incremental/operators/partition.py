@@ -7,7 +7,7 @@ or a total from the first row on, changes from the first changed row on. It cont
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -123,6 +123,16 @@ class PartitionOperator(ViewOperator):
         self.computed_rows = 0
         """Number of rows that the query has read in all epochs."""
         self.results: ArrangedOperator
+
+    @property
+    def reads(self) -> Collection[ViewOperator]:
+        """The rows, and the results of the operator."""
+        return self._rows, self.results
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether there are several partitions."""
+        return bool(self._rows.keys)
 
     @property
     def waits(self) -> bool:
@@ -344,6 +354,9 @@ def _combined(function: str, values: pa.Array, before: pa.Array, after: pa.Array
 
 class ExpandOperator(ViewOperator):
     """Returns any number of rows for each row: a query returns the number of a row and values for each."""
+
+    is_stateless = True
+    multiplies = True
 
     def __init__(
         self, label: str, types: Sequence[pa.DataType], source: ViewOperator, reads: Sequence[int], query: DuckQuery

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.conversion import converted
@@ -13,6 +14,7 @@ from juncture.errors import JunctureError
 from juncture.incremental.expressions.expression import Constant, Expression, evaluate
 from juncture.incremental.operators.operator import Flow, ViewOperator, batch_of
 from juncture.incremental.operators.stored_join import StoredJoinOperator
+from juncture.kernels.array_types import Words
 from juncture.matching.output import Output, project, stored_join
 from juncture.spec.base import Spec
 from juncture.spec.schema import SIDES, Side
@@ -52,6 +54,12 @@ class SpecJoinOperator(StoredJoinOperator):
         """Return the values of the stored columns of a side; NULL for those that are stored in another type."""
         stored = [(self._columns[side][field.name], field.type) for field in self.sides[side].schema]
         return [value if value.type == data_type else Constant(data_type, None) for value, data_type in stored]
+
+    def part_hashes(self, place: int, batch: pa.RecordBatch, /) -> Words:
+        """Return the hashes of the keys of a side."""
+        with self._readable_errors():
+            (computed, _), *_ = self._computed(SIDES[place], [(batch, np.zeros(batch.num_rows, np.int64))])
+            return super().part_hashes(place, computed)
 
     def _computed(self, side: Side, flow: Flow) -> Flow:
         schema = self.sides[side].schema

@@ -135,6 +135,8 @@ class JoinSide:
 class StoredJoinOperator(ViewOperator):
     """A join of two inputs that stores their rows, in their types. It returns rows before ``output`` finishes them."""
 
+    multiplies = True
+
     def __init__(
         self,
         label: str,
@@ -164,6 +166,15 @@ class StoredJoinOperator(ViewOperator):
 
     def _output_rows(self, changes: Flow) -> Flow:
         return changes
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether the join has keys."""
+        return self.keys.are_any
+
+    def part_hashes(self, place: int, batch: pa.RecordBatch, /) -> Words:
+        """Return the hashes of the keys of a side."""
+        return self.sides[SIDES[place]].hashes_of(batch)
 
     def commit(self) -> None:
         """Commit the rows of both sides."""

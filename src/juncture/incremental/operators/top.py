@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,6 +75,16 @@ class TopOperator(ViewOperator):
         self._best = pa.RecordBatch.from_pylist([], self.schema), np.zeros(0, np.int64)
         self._has_all = True
         self._next = self._best, True
+
+    @property
+    def reads(self) -> Collection[ViewOperator]:
+        """The rows in any order."""
+        return (self._source,)
+
+    @property
+    def has_parts(self) -> bool:
+        """All rows meet."""
+        return False
 
     def step(self, _flows: Sequence[Flow]) -> Flow:
         """Return the rows that enter or exit the first rows."""

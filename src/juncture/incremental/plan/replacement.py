@@ -93,7 +93,7 @@ class Replacement:
                 if self.run.isdisjoint(join.starts):
                     # On disk, the rows that those of the largest input match fit in memory.
                     self._run(max(join.starts, key=lambda each: self.kept[each].rows))
-                for arrangements in join.reads:
+                for arrangements in join.arrangements:
                     if not self.run.isdisjoint(arrangements):
                         for each in arrangements:
                             self._run(each)

@@ -9,7 +9,7 @@ Rows that are also in memory are only read sequentially: their blocks are unsort
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -179,11 +179,16 @@ def unpack_block(content: bytes, size: int, lines: int, schema: pa.Schema) -> tu
     return numbers, batch
 
 
-def pack_state(state: Table) -> bytes:
-    """Return the mutable state of a block in as few bytes as possible."""
-    least, most = int(state.min(initial=0)), int(state.max(initial=0))
-    width = next(width for width in (1, 2, 4, 8) if -(1 << (8 * width - 1)) <= least and most < 1 << (8 * width - 1))
-    return bytes([width]) + state.astype(f"<i{width}").tobytes()
+def pack_states(state: Table, ends: Ints) -> list[bytes]:
+    """Return the mutable state of each of some consecutive blocks, at least one, in as few bytes as possible."""
+    starts = np.append(0, ends[:-1])
+    # The complement of a negative number has the same width.
+    most = np.maximum.reduceat(np.maximum(state, ~state).max(axis=0), starts)
+    widths = 1 << np.searchsorted([1 << 7, 1 << 15, 1 << 31], most, side="right")
+    return [
+        bytes([width]) + state[:, start:end].astype(f"<i{width}").tobytes()
+        for width, start, end in zip(widths.tolist(), starts.tolist(), ends.tolist(), strict=True)
+    ]
 
 
 def states_needed(rows: BlockRows, size: int) -> Mask:
@@ -194,6 +199,12 @@ def states_needed(rows: BlockRows, size: int) -> Mask:
     return needed
 
 
-def unpack_state(content: bytes, size: int) -> Table:
-    """Return the mutable state of a block."""
-    return np.frombuffer(content, f"<i{content[0]}", offset=1).reshape(-1, size).astype(np.int64)
+def unpack_states(contents: Mapping[int, bytes], sizes: Ints) -> Iterator[tuple[list[int], Table]]:
+    """Yield the mutable states of blocks, with those blocks whose contents have one form."""
+    alike: dict[tuple[int, int, int], list[int]] = {}
+    for block, content in contents.items():
+        alike.setdefault((content[0], len(content), int(sizes[block])), []).append(block)
+    for (width, length, size), blocks in alike.items():
+        rows = np.frombuffer(b"".join([contents[block] for block in blocks]), np.uint8).reshape(-1, length)
+        states = np.ascontiguousarray(rows[:, 1:]).view(f"<i{width}").reshape(len(blocks), -1, size)
+        yield blocks, states.swapaxes(0, 1).reshape(-1, len(blocks) * size).astype(np.int64)

@@ -18,6 +18,9 @@ from juncture.incremental.state.blocks import BlockRows
 from juncture.incremental.state.stored_run import StoredRun
 from juncture.kernels.array_types import Ints
 
+Place = tuple[int, int, int]
+"""Key hash, first code and row hash."""
+
 
 def mergeable(runs: Sequence[StoredRun], count: int) -> list[StoredRun]:
     """Return the runs to merge: ``count`` of about one size, or one with more deleted than living rows."""
@@ -55,7 +58,7 @@ def merged_pieces(streams: Sequence[Iterator[Piece]]) -> Iterator[Piece]:
         if not held:
             return
         # All rows up to the least of the last rows of the pieces are in memory.
-        edge = min(_place(piece.rows, len(piece.rows) - 1) for piece in held.values())
+        edge = min(place_of(piece.rows, len(piece.rows) - 1) for piece in held.values())
         parts = []
         for number, piece in list(held.items()):
             count = _up_to(piece.rows, edge)
@@ -109,11 +112,12 @@ def _codes(rows: BlockRows) -> Ints:
     return first
 
 
-def _place(rows: BlockRows, row: int) -> tuple[int, int, int]:
+def place_of(rows: BlockRows, row: int) -> Place:
+    """Return the place of a row in the order on disk."""
     return int(rows.hashes[row]), int(_codes(rows)[row]), int(rows.row_hashes[row])
 
 
-def _up_to(rows: BlockRows, edge: tuple[int, int, int]) -> int:
+def _up_to(rows: BlockRows, edge: Place) -> int:
     """Return the number of rows up to a position in the order."""
     key, code, row = np.uint64(edge[0]), edge[1], edge[2]
     codes = _codes(rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import rocksdict
@@ -12,7 +13,7 @@ from juncture.incremental.state.blocks import (
     BlockRows,
     Index,
     pack_block,
-    pack_state,
+    pack_states,
     states_needed,
 )
 from juncture.incremental.state.policy import MemoryPolicy
@@ -31,15 +32,22 @@ class RunWriter:
     """Writes one run. Sorted rows are in small blocks for lookups, unsorted ones in large blocks."""
 
     def __init__(self, path: Path, number: int, policy: MemoryPolicy, *, is_sorted: bool) -> None:
-        self.path = path
+        self.paths = [path]
         self._number = number
         self._is_sorted = is_sorted
         self._block_rows = policy.block_rows if is_sorted else policy.loose_rows
-        self._writer = rocksdict.SstFileWriter(options=options(policy))
-        self._writer.open(str(path))
+        self._options = options(policy)
+        self._writer = self._opened(path)
+        # Keys of states follow those of all blocks.
+        self._states: Any = None
         self._parts: list[Index] = []
-        self._states: dict[int, bytes] = {}
+        self._with_state: list[int] = []
         self._blocks = 0
+
+    def _opened(self, path: Path) -> Any:
+        writer = rocksdict.SstFileWriter(options=self._options)
+        writer.open(str(path))
+        return writer
 
     def add(self, rows: BlockRows) -> None:
         """Append rows."""
@@ -47,26 +55,33 @@ class RunWriter:
         if not len(rows):
             return
         self._parts.append(Index.of(self._number, rows, size, is_sorted=self._is_sorted))
-        for place, needed in enumerate(states_needed(rows, size).tolist()):
+        needs_state = states_needed(rows, size)
+        ends = np.minimum(np.arange(size, len(rows) + size, size), len(rows))
+        states = pack_states(rows.state, ends) if needs_state.any() else []
+        for place, needed in enumerate(needs_state.tolist()):
             first = place * size
             self._writer[run_key(self._number, BLOCK, self._blocks)] = pack_block(rows, first, size)
             if needed:
-                self._states[self._blocks] = pack_state(rows.state[:, first : first + size])
+                self._with_state.append(self._blocks)
+                if self._states is None:
+                    self.paths.append(self.paths[0].with_suffix(f".states{self.paths[0].suffix}"))
+                    self._states = self._opened(self.paths[1])
+                self._states[run_key(self._number, STATE, self._blocks)] = states[place]
             self._blocks += 1
 
     def finish(self) -> tuple[Index, Mask] | None:
         """Finish the file; return the index of the run, and which blocks have a state; None without rows."""
         if not self._parts:
-            self.path.unlink(missing_ok=True)
+            self.paths[0].unlink(missing_ok=True)
             return None
         index = Index.joined(self._parts)
         has_state = np.zeros(self._blocks, np.bool_)
-        has_state[list(self._states)] = True
+        has_state[self._with_state] = True
         self._writer[run_key(self._number, HAS_STATE)] = np.packbits(has_state).tobytes()
         self._writer[run_key(self._number, INDEX)] = index.packed()
-        for block, state in self._states.items():
-            self._writer[run_key(self._number, STATE, block)] = state
         self._writer.finish()
+        if self._states is not None:
+            self._states.finish()
         return index, has_state
 
 

@@ -326,22 +326,26 @@ class Store:
         with self._writing():
             written = writer.finish()
             if written is not None:
-                self._ingest(writer.path, written[0].number)
+                self._ingest(writer.paths, written[0].number)
             return written
 
-    def _ingest(self, path: Path, number: int) -> None:
+    def _ingest(self, paths: Iterable[Path], number: int) -> None:
         moved = rocksdict.IngestExternalFileOptions()
         moved.set_move_files(True)
-        self._database.ingest_external_file([str(path)], moved)
+        self._database.ingest_external_file([str(path) for path in paths], moved)
         self._runs.add(number)
 
     def write(self, pieces: Iterable[BlockRows], *, is_sorted: bool) -> tuple[Index, Mask] | None:
         """Write rows as a run, and ingest it."""
         writer = self.writer(is_sorted=is_sorted)
         for rows in pieces:
-            with self._writing():
-                writer.add(rows)
+            self.add(writer, rows)
         return self.take_in(writer)
+
+    def add(self, writer: RunWriter, rows: BlockRows) -> None:
+        """Append rows to a run that is being written."""
+        with self._writing():
+            writer.add(rows)
 
     def _put_answers(self, batch: Any, answers: Mapping[str, list[pa.RecordBatch]]) -> Mapping[str, tuple[int, int]]:
         """Let a write batch write the changes of answers; return the runs with many, and the number of their parts."""
@@ -357,7 +361,7 @@ class Store:
             path = self._new_path(number)
             with self._writing():
                 runs[name] = number, write_parts(path, number, self.policy, map(_stream_of, parts))
-                self._ingest(path, number)
+                self._ingest([path], number)
             batch.delete(key)
         return runs
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import joined_pieces
-from juncture.incremental.state.blocks import NUMBERS, BlockRows, Index, pack_state, unpack_block, unpack_state
+from juncture.incremental.state.blocks import NUMBERS, BlockRows, Index, pack_states, unpack_block, unpack_states
 from juncture.incremental.state.policy import ROW_BYTES
 from juncture.kernels.array_types import Ints, Mask, Words
 from juncture.kernels.equal_rows import mark_blocks
@@ -237,8 +237,7 @@ class StoredRun:
         self.living_rows += int(np.count_nonzero(state[0])) - int(np.count_nonzero(states[0, positions]))
         states[:, positions] = state
         ends = np.cumsum(self.index.sizes[chosen])
-        for block, end in zip(chosen.tolist(), ends.tolist(), strict=True):
-            packed = pack_state(states[:, end - int(self.index.sizes[block]) : end])
+        for block, packed in zip(chosen.tolist(), pack_states(states, ends), strict=True):
             known = self.changed.get(block)
             self._changed_bytes += len(packed) + (_BYTES_A_STATE if known is None else -len(known))
             self.changed[block] = packed
@@ -263,16 +262,17 @@ class StoredRun:
         """Return writable states of the rows of some blocks, concatenated."""
         has_state = self.has_state[blocks].tolist()
         written = [block for block, has in zip(blocks, has_state, strict=True) if has and block not in self.changed]
-        saved: Mapping[int, bytes] = dict(
-            zip(written, self._reader.states(self.index.number, written) if written else [], strict=True)
-        )
-        states = []
-        for block, size in zip(blocks, self.index.sizes[blocks].tolist(), strict=True):
-            content = self.changed.get(block) or saved.get(block)
-            if content is None:
-                state = np.zeros((1 + self._lines[1], size), np.int64)
-                state[0] = 1
-            else:
-                state = unpack_state(content, size)
-            states.append(state if self.layout is None else self.layout.current(state))
-        return np.concatenate(states, axis=1)
+        saved = dict(zip(written, self._reader.states(self.index.number, written) if written else [], strict=True))
+        contents = saved | {block: self.changed[block] for block in blocks if block in self.changed}
+        sizes = self.index.sizes[blocks]
+        starts = dict(zip(blocks, (np.cumsum(sizes) - sizes).tolist(), strict=True))
+        none = self._current(np.array([1] + [0] * self._lines[1])[:, None])
+        states = np.repeat(none, sizes.sum(), axis=1)
+        for alike, state in unpack_states(contents, self.index.sizes):
+            firsts = np.array([starts[block] for block in alike])
+            here = firsts[:, None] + np.arange(state.shape[1] // len(alike))
+            states[:, here.ravel()] = self._current(state)
+        return states
+
+    def _current(self, state: Table) -> Table:
+        return state if self.layout is None else self.layout.current(state)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ import pyarrow as pa
 from juncture.errors import StateError
 from juncture.incremental.state.arrangement import Arrangement
 from juncture.incremental.state.blocks import BlockRows
-from juncture.incremental.state.merging import Merge, mergeable
+from juncture.incremental.state.merging import Merge, Place, mergeable, place_of
 from juncture.incremental.state.pages import PageKeys, Pages, run_of, sorted_pieces
 from juncture.incremental.state.run import DiskCopy, Run, merged
 from juncture.incremental.state.stored_run import BlockCache, StateLayout, StoredRun
@@ -116,13 +116,9 @@ class StateTables:
         self._others_bytes = others_bytes
         self._cache = BlockCache(self.policy.block_cache_bytes)
         self._merge: tuple[StateTable, Merge] | None = None
+        self._appended: dict[Arrangement, list[tuple[RunWriter, Place]]] = {}
         self._has_new_runs = False
         """Whether rows were written again that are committed in other runs."""
-
-    @property
-    def piece_bytes(self) -> int:
-        """Bytes of initial rows to load at once."""
-        return self.policy.piece_bytes
 
     @property
     def folder(self) -> Path:
@@ -337,7 +333,7 @@ class StateTables:
 
     def take_in(self, arrangement: Arrangement, writer: RunWriter, copied: tuple[Run, Ints] | None = None) -> None:
         """Add a written run. ``copied`` is the run in memory that has its rows, and their positions on disk."""
-        table = next(each for each in self._tables.values() if each.arrangement is arrangement)
+        table = self._table(arrangement)
         written = self._store.take_in(writer)
         if written is None:
             return
@@ -347,6 +343,37 @@ class StateTables:
         else:
             run, places = copied
             run.disk_copy = DiskCopy(stored, places.astype(np.int32), np.zeros(len(run), np.bool_))
+
+    def append(self, arrangements: Iterable[Arrangement]) -> None:
+        """Write the rows in memory at the end of runs for `finish_append`, and release them. They have other keys."""
+        self._write_back()
+        for arrangement in arrangements:
+            table = self._table(arrangement)
+            runs = (
+                arrangement.memory
+                if len(arrangement.memory) < 2
+                else [merged(arrangement.memory, arrangement.matching)]
+            )
+            writers = self._appended.setdefault(arrangement, [])
+            for run in runs:
+                for rows in sorted_pieces(run, table.key_hashes(run), self.policy.batch_rows)[1]:
+                    if not writers or place_of(rows, 0) < writers[-1][1]:
+                        writers.append((self._store.writer(is_sorted=True), place_of(rows, 0)))
+                    self._store.add(writers[-1][0], rows)
+                    writers[-1] = writers[-1][0], place_of(rows, len(rows) - 1)
+            arrangement.memory = []
+            table.keys.forget()
+        release_unused()
+
+    def finish_append(self) -> None:
+        """Let the runs of `append` be looked up."""
+        for arrangement, writers in self._appended.items():
+            for writer, _ in writers:
+                self.take_in(arrangement, writer)
+        self._appended = {}
+
+    def _table(self, arrangement: Arrangement) -> StateTable:
+        return next(each for each in self._tables.values() if each.arrangement is arrangement)
 
     def _write(self) -> dict[str, list[StoredRun]]:
         """Write the rows that are only in memory, and return the runs on disk of each table.
