@@ -60,7 +60,7 @@ def demo(
 
 def _join(output: Path) -> None:
     _check_output(output)
-    from juncture.cli.spark import spark_session, stages, write_parquet
+    from juncture.cli.spark import spark_session, step_on, write_parquet
     from juncture.datasets import flights, weather
     from juncture.joins.planning import plan as plan_join
 
@@ -73,12 +73,12 @@ def _join(output: Path) -> None:
             pq.write_table(weather(), right)
         with spark_session() as session, replacing(output) as fresh:
             departures, observations = (session.read.parquet(str(path)) for path in (left, right))
-            with step("Planning") as planning, stages(session, planning):
+            with step_on(session, "Planning"):
                 plan = plan_join(departures, observations, _SPEC)
             console.print(heading("The plan"))
             print_plan(plan.explain(), console)
             rows = write_parquet(session, plan.execute(), fresh)
-            with step("Counting matches") as counting, stages(session, counting):
+            with step_on(session, "Counting matches"):
                 report = plan.match_report()
             Path(fresh, _MARK).touch()
     head = _first_rows(output)
