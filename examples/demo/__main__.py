@@ -18,6 +18,7 @@ from juncture.cli.console import results
 from juncture.cli.failures import ReportingGroup
 from juncture.cli.progress import step
 from juncture.cli.show import count, heading, print_plan, report_view, rows_view
+from juncture.cli.spark import spark_session, step_on, write_parquet
 from juncture.errors import PlanError
 from juncture.files.output import replacing
 from juncture.spec.asof import Asof
@@ -60,7 +61,6 @@ def demo(
 
 def _join(output: Path) -> None:
     _check_output(output)
-    from juncture.cli.spark import spark_session, step_on, write_parquet
     from juncture.datasets import flights, weather
     from juncture.joins.planning import plan as plan_join
 
