@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from juncture.incremental.operators.operator import ViewOperator
 from juncture.incremental.plan.physical import OperatorGraph
-from juncture.incremental.plan.replacement import Replacement
+from juncture.incremental.replacement import Replacement
 from juncture.planner.explain.html import page
 from juncture.spec.arguments import check_choice
 

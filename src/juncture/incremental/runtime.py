@@ -23,7 +23,7 @@ from juncture.incremental.operators.operator import Change, Flow, ViewOperator, 
 from juncture.incremental.pieces import combined
 from juncture.incremental.plan.nodes import PlanNode
 from juncture.incremental.plan.physical import OperatorGraph
-from juncture.incremental.plan.replacement import Replacement
+from juncture.incremental.replacement import Replacement
 from juncture.incremental.state.merging import difference
 from juncture.incremental.state.records import Position
 from juncture.incremental.state.tables import StateTables

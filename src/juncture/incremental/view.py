@@ -27,8 +27,8 @@ from juncture.incremental.plan.nodes import answer_types
 from juncture.incremental.plan.physical import OperatorGraph, operators_of
 from juncture.incremental.plan.prune import pruned
 from juncture.incremental.plan.push import pushed
-from juncture.incremental.plan.replacement import Replacement
 from juncture.incremental.population import Loader
+from juncture.incremental.replacement import Replacement
 from juncture.incremental.runtime import ANSWER, MaintainedQuery, Query, Runtime
 from juncture.incremental.sql.reader import read_query
 from juncture.incremental.state.policy import MemoryPolicy, store_opener

@@ -64,6 +64,8 @@ class Call(Expression):
 TRUE, FALSE = Constant(pa.bool_(), True), Constant(pa.bool_(), False)
 
 
+_TESTS = {*COMPARISONS, "and", "or", "not", "is_null", "distinct_from", "in", "like"}
+
 Branches = Sequence[tuple[Expression, Expression]]
 """Conditions and values. The result is the value of the first true condition, or NULL."""
 
@@ -71,8 +73,11 @@ Branches = Sequence[tuple[Expression, Expression]]
 def call(function: str, *operands: Expression, option: Any = None, data_type: pa.DataType | None = None) -> Expression:
     """Return a function call, or its value if all operands are constants.
 
-    Without ``data_type``, the type is inferred by a call without rows, which may raise `pyarrow.ArrowException`.
+    Tests are boolean. Unless ``data_type`` is passed, the type of other functions is inferred by a call without rows,
+    which may raise `pyarrow.ArrowException`.
     """
+    if function in _TESTS:
+        data_type = pa.bool_()
     if data_type is None:
         none = [pa.nulls(0, operand.type) for operand in operands]
         data_type = FUNCTIONS[function](none, option).type
@@ -204,6 +209,11 @@ def replaced(expression: Expression, change: Callable[[InputColumn], Expression]
     return call(expression.function, *operands, option=expression.option, data_type=expression.type)
 
 
+def substituted(expression: Expression, values: Mapping[int, Expression] | Sequence[Expression]) -> Expression:
+    """Return an expression with its columns replaced by values, by position."""
+    return replaced(expression, lambda column: values[column.index])
+
+
 def shifted(expression: Expression, places: Mapping[int, int] | int) -> Expression:
     """Return an expression with its column positions moved by an offset, or mapped."""
     if isinstance(places, int):
@@ -218,7 +228,7 @@ def _logical(function: str, operands: Sequence[Expression]) -> Expression:
         return decides
     if passes in (one, other):
         return other if one == passes else one
-    return call(function, one, other, data_type=pa.bool_())
+    return call(function, one, other)
 
 
 def conjuncts(expression: Expression) -> list[Expression]:

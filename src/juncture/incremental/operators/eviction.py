@@ -1,20 +1,45 @@
-"""Stored rows that no future change can need, from bounds on the values of future changes."""
+"""Bounds of future changes, and the stored rows that no future change can need.
+
+Each source is followed through the plan by bounds on values that its future changes cause: a filter keeps them, a
+projection of rising expressions and the keys of groups and partitions carry them over, and the conditions of a join
+carry them from the changed side to the other one. Rows outside the bounds of all sources are final.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pat
 
 from juncture.columnar.arrays import true_rows
-from juncture.incremental.expressions.expression import Expression, evaluate, shown
+from juncture.incremental.expressions.evaluation import DuckQuery
+from juncture.incremental.expressions.expression import (
+    Call,
+    Constant,
+    Expression,
+    InputColumn,
+    evaluate,
+    shifted,
+    shown,
+    substituted,
+)
 from juncture.kernels.array_types import Mask
 
 Frontiers = Mapping[str, pa.Array]
 """For each source with an order, the least value of its future changes, as an array of one value."""
+
+Pairs = Sequence[tuple[Expression, Expression]]
+"""Pairs of values: equal ones of different rows, or a lesser and a greater one of a row."""
+
+IsNeverNull = Callable[[int], bool]
+"""Whether a column is known not to have NULL."""
+
+_ASCENDING = {"equal": (0, 1), "less": (0, 1), "less_equal": (0, 1), "greater": (1, 0), "greater_equal": (1, 0)}
+"""The positions of the lesser and the greater operand of a comparison."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +49,33 @@ class Bound:
     value: Expression
     least: Expression
 
+    def least_of(self, value: Expression, is_never_null: IsNeverNull | None = None) -> Expression | None:
+        """Return the least value of an expression that follows from the bound; None if the expression may fall."""
+        if value == self.value:
+            return self.least
+        place = _rising_operand(value)
+        if not isinstance(value, Call) or place is None:
+            return None
+        operand = value.operands[place]
+        if value.function == "coalesce" and (is_never_null is None or not all(map(is_never_null, operand.columns))):
+            return None
+        least = self.least_of(operand, is_never_null)
+        return None if least is None else _with_operand(value, place, least)
+
+    def solved(self) -> Bound:
+        """Return a bound of a column in place of a bound of its sum with a constant."""
+        value = self.value
+        if not isinstance(value, Call):
+            return self
+        if isinstance(value.option, DuckQuery) and value.option.inverse is not None:
+            inverse = replace(value, operands=(self.least,), option=value.option.inverse)
+            return Bound(value.operands[0], inverse).solved()
+        place = _rising_operand(value) if value.function in _INVERSE and pat.is_integer(value.type) else None
+        if place is None or value.operands[place].type != value.type:
+            return self
+        least = Call(value.type, _INVERSE[value.function], (self.least, value.operands[1 - place]))
+        return Bound(value.operands[place], least).solved()
+
 
 @dataclass(frozen=True)
 class FutureChanges:
@@ -32,9 +84,97 @@ class FutureChanges:
     source: str
     bounds: tuple[Bound, ...] = ()
 
+    def through(self, conditions: Iterable[Expression], ascending: Pairs = ()) -> FutureChanges:
+        """Return the changes with the bounds that follow from conditions, and from further ascending pairs."""
+        pairs = list(ascending)
+        for each in conditions:
+            if isinstance(each, Call) and each.function in _ASCENDING:
+                lesser, greater = (each.operands[place] for place in _ASCENDING[each.function])
+                pairs += [(lesser, greater), *([(greater, lesser)] if each.function == "equal" else [])]
+        bounds = list(self.bounds)
+        # Bounds that are added to the list are followed in turn.
+        for bound in bounds:
+            for lesser, greater in pairs:
+                least = bound.least_of(lesser)
+                if least is not None:
+                    following = Bound(greater, least).solved()
+                    if following.value not in [each.value for each in bounds]:
+                        bounds.append(following)
+        return replace(self, bounds=tuple(bounds))
+
+    def carried(self, pairs: Pairs, is_never_null: IsNeverNull | None, *, is_last: bool) -> FutureChanges:
+        """Return the changes of other rows, given pairs of their values and the equal values of these rows."""
+        at = {value.index: own for own, value in pairs if isinstance(value, InputColumn)}
+
+        def bounds() -> Iterator[Bound]:
+            for bound in self.bounds:
+                if bound.value.columns <= at.keys():
+                    yield Bound(substituted(bound.value, at), bound.least)
+                    if is_last:
+                        continue
+                for own, value in pairs:
+                    least = None if isinstance(value, InputColumn) else bound.least_of(value, is_never_null)
+                    if least is not None:
+                        yield Bound(own, least)
+
+        return replace(self, bounds=tuple(dict.fromkeys(bounds())))
+
 
 Future = tuple[FutureChanges, ...]
 """All changes of some rows that are possible. A row is final if it violates a bound of each."""
+
+
+def carry(
+    future: Iterable[FutureChanges], pairs: Pairs, is_never_null: IsNeverNull | None = None, *, is_last: bool = False
+) -> Future:
+    """Return the changes of other rows, given pairs of their values and the equal values of these rows.
+
+    Unless this ``is_last``, values that follow from others have bounds too, because nodes above may read them alone.
+    """
+    return tuple(each.carried(pairs, is_never_null, is_last=is_last) for each in future)
+
+
+def moved(future: Future, by: int) -> Future:
+    """Return changes with bounds over columns at other positions."""
+    return tuple(
+        replace(each, bounds=tuple(Bound(shifted(one.value, by), one.least) for one in each.bounds)) for each in future
+    )
+
+
+def joined(futures: Sequence[Future], firsts: Sequence[int], conditions: Sequence[Expression]) -> Future:
+    """Return the changes of an inner join, given those of its inputs and the positions of their first columns."""
+    return tuple(
+        each.through(conditions) for future, first in zip(futures, firsts, strict=True) for each in moved(future, first)
+    )
+
+
+_INVERSE = {"add": "subtract", "subtract": "add"}
+
+
+def _with_operand(value: Call, place: int, operand: Expression) -> Call:
+    return replace(value, operands=(*value.operands[:place], operand, *value.operands[place + 1 :]))
+
+
+def _rising_operand(value: Expression) -> int | None:
+    """Return the only operand that is not constant, if the value of a call rises or stays as the operand rises."""
+    if not isinstance(value, Call):
+        return None
+    places = [place for place, each in enumerate(value.operands) if not isinstance(each, Constant)]
+    place = places[0] if len(places) == 1 else None
+    if place is None or value.function == "duckdb":
+        return place if isinstance(value.option, DuckQuery) and value.option.rises else None
+    others = [each.value for each in value.operands if isinstance(each, Constant)]
+    if any(each is None for each in others):
+        return None
+    if value.function == "cast":
+        types = value.type, value.operands[0].type
+        are_numbers = all(pat.is_integer(each) or pat.is_floating(each) or pat.is_decimal(each) for each in types)
+        return place if are_numbers else None
+    if value.function in ("multiply", "divide", "int_divide") and not others[0] > 0:
+        return None
+    first = value.function in ("subtract", "divide", "int_divide", "coalesce")
+    is_known = first or value.function in ("add", "multiply")
+    return place if is_known and not (first and place) else None
 
 
 def final_rows(future: Future, batch: pa.RecordBatch, *, frontiers: Frontiers) -> Mask:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from juncture.incremental.expressions.expression import Expression, all_of, conjuncts, equated, key_pair, shifted, shown
+from juncture.incremental.operators.eviction import Future, carry, joined
 from juncture.incremental.plan.nodes import PlanNode
 from juncture.incremental.plan.stateful_nodes import JoinNode
 
@@ -67,6 +68,14 @@ class JoinCluster:
             for each in self.conditions
         ]
         return f"join on {' AND '.join(texts)}" if texts else "cross join"
+
+    def futures(self, inputs: Sequence[Future]) -> list[Future]:
+        """Return the changes that need rows of each input, with bounds over its columns, given those of all inputs."""
+        future = joined(inputs, self.firsts, self.conditions)
+        return [
+            carry(future, [(each, shifted(each, first)) for each in part.every_column])
+            for part, first in zip(self.parts, self.firsts, strict=True)
+        ]
 
     def owner(self, places: frozenset[int]) -> int | None:
         """Return the only input that has some columns; None without columns or for several inputs."""

@@ -26,10 +26,11 @@ from juncture.incremental.expressions.expression import (
     columns_of,
     conjuncts,
     is_never,
-    replaced,
     shifted,
     shown,
+    substituted,
 )
+from juncture.incremental.operators.eviction import Bound, Future, FutureChanges, Pairs, carry
 
 InputColumns = OneOf["more", "exactly", "in order"]
 """What remains of inputs without unused columns: more than the needed ones, exactly these, or these in order."""
@@ -94,11 +95,6 @@ class PlanNode(ABC):
         """Display names of the columns."""
         return tuple(f"column {place}" for place in range(len(self.types)))
 
-    @property
-    @abstractmethod
-    def label(self) -> str:
-        """What the node does, as text."""
-
     def select(self, places: Sequence[int]) -> PlanNode:
         """Return some columns, in this order."""
         if list(places) == list(range(len(self.types))):
@@ -114,7 +110,23 @@ class PlanNode(ABC):
         origins = self.origins(place)
         return bool(origins) and all(node.is_never_null(at) for node, at in origins)
 
-    # Conditions
+    # Conditions and changes
+
+    def carried(self, _number: int) -> Pairs:
+        """Return values of rows, each with the equal value of the rows of an input.
+
+        Rows with some of these values depend only on rows of the input that have them, so that a condition on them can
+        be that of the input, and a bound of the input's changes is one of the changes.
+        """
+        return ()
+
+    def future(self, inputs: Sequence[Future]) -> Future:
+        """Return all changes that are possible, with bounds over the columns, given those of the inputs."""
+        return tuple(
+            each
+            for number, (node, future) in enumerate(zip(self.inputs, inputs, strict=True))
+            for each in carry(future, self.carried(number), node.is_never_null)
+        )
 
     @property
     def is_filtered(self) -> bool:
@@ -125,9 +137,14 @@ class PlanNode(ABC):
         """Return the node without the conditions that its inputs can apply, and these conditions."""
         return self, ()
 
-    def push(self, _condition: Expression) -> InputConditions:
+    def push(self, condition: Expression) -> InputConditions:
         """Return the conditions of inputs that replace a condition of the result; none if it has to stay above."""
-        return ()
+        pushed = []
+        for number in range(len(self.inputs) if condition.columns else 0):
+            at = {own.index: value for own, value in self.carried(number) if isinstance(own, InputColumn)}
+            if condition.columns <= at.keys():
+                pushed.append((number, substituted(condition, at)))
+        return pushed
 
     def limited(self, _conditions: Sequence[Expression]) -> PlanNode:
         """Return a node that may lack rows for which conditions above are not true."""
@@ -173,11 +190,6 @@ class ScanNode(PlanNode):
         """Names of the columns."""
         return tuple(name for name, _ in self.columns)
 
-    @property
-    def label(self) -> str:
-        """Name of the source."""
-        return self.source
-
     def narrowed(self, wanted: Positions, _inputs: Sequence[Placed]) -> Placed:
         """Return fewer columns of the source."""
         kept = sorted({*wanted, *(place for place, name in enumerate(self.names) if name == self.order)})
@@ -186,6 +198,11 @@ class ScanNode(PlanNode):
     def is_never_null(self, place: int) -> bool:
         """Return whether a column is the order."""
         return self.names[place] == self.order
+
+    def future(self, _inputs: Sequence[Future]) -> Future:
+        """Return any changes, which are at least at the frontier."""
+        ordered = [each for each in self.every_column if self.is_never_null(each.index)]
+        return (FutureChanges(self.source, tuple(Bound(each, InputColumn(each.type, 0)) for each in ordered)),)
 
 
 @dataclass(frozen=True)
@@ -198,11 +215,6 @@ class EmptyNode(PlanNode):
 
     def _types(self) -> tuple[pa.DataType, ...]:
         return self.of
-
-    @property
-    def label(self) -> str:
-        """Text for a relation without rows."""
-        return "no rows"
 
     def narrowed(self, wanted: Positions, _inputs: Sequence[Placed]) -> Placed:
         """Return fewer columns without rows."""
@@ -242,6 +254,10 @@ class OneInputNode(PlanNode):
         """Return the column of the input."""
         return [(self.input, place)] if place < self.width else ()
 
+    def carried(self, _number: int) -> Pairs:
+        """Return the columns of the input."""
+        return [(each, each) for each in self.every_column[: self.width]]
+
 
 @dataclass(frozen=True)
 class FilterNode(OneInputNode):
@@ -254,11 +270,6 @@ class FilterNode(OneInputNode):
         if self.condition == TRUE:
             return self.input
         return EmptyNode(self.types) if is_never(self.condition) or self.input.is_empty else self
-
-    @property
-    def label(self) -> str:
-        """Text of the condition."""
-        return f"filter {shown(self.condition, self.input.names)}"
 
     def is_never_null(self, place: int) -> bool:
         """Return whether the condition excludes NULL."""
@@ -273,10 +284,6 @@ class FilterNode(OneInputNode):
     def release(self) -> tuple[PlanNode, InputConditions]:
         """Return all conditions."""
         return replace(self, condition=TRUE), [(0, each) for each in conjuncts(self.condition)]
-
-    def push(self, condition: Expression) -> InputConditions:
-        """Push any condition."""
-        return [(0, condition)]
 
     def flattened(self) -> tuple[Sequence[PlanNode], Sequence[Expression]]:
         """Return the inputs of the join below, if it is one."""
@@ -309,7 +316,7 @@ class ProjectNode(OneInputNode):
             return EmptyNode(self.types)
         inner = self.input
         if isinstance(inner, ProjectNode):
-            made = tuple(replaced(each, lambda column: inner.columns[column.index]) for each in self.columns)
+            made = tuple(substituted(each, inner.columns) for each in self.columns)
             return ProjectNode(inner.input, made)
         return inner if self.columns == inner.every_column else self
 
@@ -317,11 +324,6 @@ class ProjectNode(OneInputNode):
     def names(self) -> tuple[str, ...]:
         """Texts of the expressions."""
         return tuple(shown(each, self.input.names) for each in self.columns)
-
-    @property
-    def label(self) -> str:
-        """Text of the expressions."""
-        return f"project {', '.join(self.names)}"
 
     def origins(self, place: int) -> Sequence[tuple[PlanNode, int]]:
         """Return the column that an expression is."""
@@ -338,9 +340,9 @@ class ProjectNode(OneInputNode):
         """Whether the input has some rows of another relation."""
         return self.input.is_filtered
 
-    def push(self, condition: Expression) -> InputConditions:
-        """Push any condition, over the expressions."""
-        return [(0, replaced(condition, lambda column: self.columns[column.index]))]
+    def carried(self, _number: int) -> Pairs:
+        """Return the expressions."""
+        return list(zip(self.every_column, self.columns, strict=True))
 
     def needed(self, wanted: Positions) -> Sequence[Positions]:
         """Return the columns that the wanted expressions read."""
@@ -388,18 +390,13 @@ class UnionNode(PlanNode):
         """Names of the columns of the first part."""
         return self.parts[0].names
 
-    @property
-    def label(self) -> str:
-        """The name of the operation."""
-        return "union"
-
     def origins(self, place: int) -> Sequence[tuple[PlanNode, int]]:
         """Return the column of each part."""
         return [(part, place) for part in self.parts]
 
-    def push(self, condition: Expression) -> InputConditions:
-        """Push any condition to all parts."""
-        return [(number, condition) for number in range(len(self.parts))]
+    def carried(self, _number: int) -> Pairs:
+        """Return all columns."""
+        return [(each, each) for each in self.every_column]
 
     def needed(self, wanted: Positions) -> Sequence[Positions]:
         """Return the wanted columns of each part."""
@@ -422,15 +419,9 @@ class QueryNode(OneInputNode):
     def _types(self) -> tuple[pa.DataType, ...]:
         return (*self.input.types, *self.query.outputs[1:])
 
-    @property
-    def label(self) -> str:
-        """Text of the query."""
-        return self.query.shown([*self._numbers, *(self.input.names[place] for place in self.reads)])
-
-    @property
-    def _numbers(self) -> Sequence[str]:
-        """Names of the numbers that the query reads."""
-        return ["row number"]
+    def shown(self, *numbers: str) -> str:
+        """Return the query as text, given the names of the numbers that it reads."""
+        return self.query.shown([*numbers, *(self.input.names[place] for place in self.reads)])
 
     def needed(self, wanted: Positions) -> Sequence[Positions]:
         """Return the wanted columns of the input, and those that the query reads."""
@@ -450,16 +441,6 @@ class QueryNode(OneInputNode):
 @dataclass(frozen=True)
 class ExpandNode(QueryNode):
     """Any number of rows for each row."""
-
-    @property
-    def label(self) -> str:
-        """Text of the query."""
-        return f"for each row, {super().label}"
-
-    def push(self, condition: Expression) -> InputConditions:
-        """Push conditions on columns of the input."""
-        read = condition.columns
-        return [(0, condition)] if read and max(read) < self.width else ()
 
 
 def numbered(places: Sequence[int]) -> Places:

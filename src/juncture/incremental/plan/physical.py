@@ -10,11 +10,13 @@ import pyarrow as pa
 
 from juncture.errors import SpecError
 from juncture.incremental.expressions.expression import (
+    TRUE,
     Call,
     Constant,
     Expression,
     InputColumn,
     all_of,
+    columns_of,
     conjuncts,
     is_comparison,
     key_pair,
@@ -23,7 +25,7 @@ from juncture.incremental.expressions.expression import (
 )
 from juncture.incremental.expressions.functions import COMPARISONS
 from juncture.incremental.operators.arranged import ArrangedOperator
-from juncture.incremental.operators.eviction import Future, FutureChanges, retention
+from juncture.incremental.operators.eviction import Future, FutureChanges, carry, retention
 from juncture.incremental.operators.group import GroupOperator
 from juncture.incremental.operators.join import JoinOperator, JoinPath, Lookup
 from juncture.incremental.operators.keys import KeyDomain
@@ -40,7 +42,6 @@ from juncture.incremental.operators.partition import ExpandOperator, PartitionOp
 from juncture.incremental.operators.spec_join import SpecJoinOperator
 from juncture.incremental.operators.top import TopOperator
 from juncture.incremental.plan.clusters import DeltaPath, JoinCluster, cluster_of
-from juncture.incremental.plan.future import FutureOf, projected, restricted
 from juncture.incremental.plan.nodes import (
     EmptyNode,
     ExpandNode,
@@ -129,7 +130,7 @@ class _OperatorBuilder:
         self._static = static
         self._domains: dict[tuple[PlanNode, Keys], tuple[PlanNode, Keys]] = {}
         self._codes: dict[tuple[PlanNode, Keys], KeyDomain] = {}
-        self._future = FutureOf(static)
+        self._futures: dict[PlanNode, Future] = {}
         self._needed: dict[ViewOperator, Future] = {}
         self._part_of_others: set[PlanNode] = set()
         self._used_once: set[PlanNode] = set()
@@ -161,12 +162,11 @@ class _OperatorBuilder:
     def _find_domains_of(self, cluster: JoinCluster) -> None:
         for path in cluster.delta_paths([part.sources <= self._static for part in cluster.parts]):
             for stage in path.stages:
-                read = frozenset(place for key in stage.keys for place in key.columns)
-                for part, first in enumerate(cluster.firsts):
-                    if read and read <= cluster.places(part):
-                        keys = tuple(shifted(key, -first) for key in stage.keys)
-                        one, other = (cluster.parts[part], keys), (cluster.parts[stage.part], stage.by)
-                        self._domains[self._root(one)] = self._root(other)
+                part = cluster.owner(columns_of(stage.keys))
+                if part is not None:
+                    keys = tuple(shifted(key, -cluster.firsts[part]) for key in stage.keys)
+                    one, other = (cluster.parts[part], keys), (cluster.parts[stage.part], stage.by)
+                    self._domains[self._root(one)] = self._root(other)
 
     def _cluster(self, node: JoinNode) -> JoinCluster:
         return cluster_of(node, lambda each: each in self._part_of_others)
@@ -202,6 +202,14 @@ class _OperatorBuilder:
 
     # Rows that are forgotten
 
+    def _future(self, node: PlanNode) -> Future:
+        """Return the changes of a node that are possible, with bounds over its columns."""
+        if node not in self._futures:
+            is_static = node.sources <= self._static
+            future = () if is_static else node.future([self._future(each) for each in node.inputs])
+            self._futures[node] = tuple(dict.fromkeys(future))
+        return self._futures[node]
+
     def set_retention(self, *, keeps_final: bool) -> None:
         """Let operators forget the rows that no future change can need."""
         for (node, *_), arranged in self.graph.arrangements.items():
@@ -217,11 +225,14 @@ class _OperatorBuilder:
 
     def _retain_sides(self, join: SpecJoinOperator, node: JoinNode) -> None:
         texts = []
+        joined_future = node.joined_future([self._future(each) for each in node.inputs])
         for number, (side, own) in enumerate(zip(SIDES, node.inputs, strict=True)):
             values = join.stored_values(side)
-            future = self._future.of_side(node, number)
+            of_side = list(zip(own.every_column, node.columns_of(number), strict=True))
+            future = (*self._future(own), *carry(joined_future, of_side))
+            stored = [(InputColumn(each.type, place), each) for place, each in enumerate(values)]
             names = [shown(each, own.names) for each in values]
-            self._retain(join, side, projected(future, values, own, is_last=True), names)
+            self._retain(join, side, carry(future, stored, own.is_never_null, is_last=True), names)
             texts.append(f"{side}: {join.retention}")
         join.retention = "; ".join(texts)
 
@@ -241,46 +252,59 @@ class _OperatorBuilder:
     # A builder for each type of node
 
     def scan(self, node: ScanNode) -> ViewOperator:
-        made = ViewOperator(node.label, node.types, ())
+        made = ViewOperator(node.source, node.types, ())
         self.graph.inputs[node.source] = made
         self.graph.scans[node.source] = node
         return made
 
     def union(self, node: PlanNode) -> ViewOperator:
-        return UnionOperator(node.label, node.types, [self.operator(each) for each in node.inputs])
+        inputs = [self.operator(each) for each in node.inputs]
+        return UnionOperator("union" if inputs else "no rows", node.types, inputs)
 
     def filter(self, node: FilterNode, output: Sequence[InputColumn] = ()) -> ViewOperator:
         """Return a filter, which outputs some columns or all."""
         places = [each.index for each in output or node.every_column]
-        return FilterOperator(node.label, self.operator(node.input), node.condition, places)
+        label = f"filter {shown(node.condition, node.input.names)}"
+        return FilterOperator(label, self.operator(node.input), node.condition, places)
 
     def project(self, node: ProjectNode) -> ViewOperator:
         chosen = [each for each in node.columns if isinstance(each, InputColumn)]
         if len(chosen) == len(node.columns) and isinstance(node.input, FilterNode) and node.input in self._used_once:
             return self.filter(node.input, chosen)
-        return ProjectOperator(node.label, self.operator(node.input), node.columns)
+        return ProjectOperator(f"project {', '.join(node.names)}", self.operator(node.input), node.columns)
 
     def group(self, node: GroupNode) -> ViewOperator:
         domain = KeyDomain([each.type for each in node.keys], nulls_equal=True)
         self.graph.domains.append(domain)
-        return GroupOperator(node.label, self.operator(node.input), node.keys, node.aggregates, domain)
+        keys, values = node.names[: len(node.keys)], node.names[len(node.keys) :]
+        label = f"group{' by ' * bool(keys)}{', '.join(keys)}: {', '.join(values)}" if values else "distinct"
+        return GroupOperator(label, self.operator(node.input), node.keys, node.aggregates, domain)
 
     def top(self, node: TopNode) -> ViewOperator:
         arranged = self._arranged(node.input, ())
         arranged.keeps = True
         self._need(arranged, tuple(FutureChanges(each.source) for each in self._future(node.input)))
-        return TopOperator(node.label, arranged, node.order, node.limit, node.offset)
+        label = "top" if node.limit is None else f"top {node.limit:,}"
+        return TopOperator(label, arranged, node.order, node.limit, node.offset)
 
     def expand(self, node: ExpandNode) -> ViewOperator:
-        return ExpandOperator(node.label, node.types, self.operator(node.input), node.reads, node.query)
+        label = f"for each row, {node.shown('row number')}"
+        return ExpandOperator(label, node.types, self.operator(node.input), node.reads, node.query)
 
     def partition(self, node: PartitionNode) -> ViewOperator:
         by = None if node.order is None else node.order.by
         rows = self.arranged(node.input, self.operator(node.input), node.keys, order=by)
         rows.keeps = True
-        self._need(rows, self._future.of_partitions(node, node.keys))
+        self._need(rows, carry(self._future(node.input), [(key, key) for key in node.keys], node.input.is_never_null))
+        keys = ", ".join(shown(each, node.input.names) for each in node.keys)
         made = PartitionOperator(
-            node.label, node.types, rows, node.reads, node.query, adds_columns=node.adds_columns, order=node.order
+            node.shown("row number", keys),
+            node.types,
+            rows,
+            node.reads,
+            node.query,
+            adds_columns=node.adds_columns,
+            order=node.order,
         )
         # The results are arranged after the operator that makes them.
         self.graph.operators.append(made)
@@ -296,7 +320,7 @@ class _OperatorBuilder:
         static = [part.sources <= self._static for part in cluster.parts]
         place = {part: number for number, part in enumerate(cluster.order(static))}
         delta_paths = cluster.delta_paths(static)
-        future = self._future.of_parts(cluster.parts, cluster.conditions)
+        futures = cluster.futures([self._future(part) for part in cluster.parts])
         lookups: list[list[Lookup]] = []
         for delta_path in delta_paths:
             lookups.append([])
@@ -304,7 +328,7 @@ class _OperatorBuilder:
                 arranged = self._arranged(cluster.parts[stage.part], stage.by)
                 # Rows are looked up only if an input can change.
                 arranged.keeps |= not all(static)
-                self._need(arranged, restricted(future, sorted(cluster.places(stage.part))))
+                self._need(arranged, futures[stage.part])
                 is_changed = place[stage.part] < place[delta_path.part]
                 lookups[-1].append(Lookup(stage.part, arranged, stage.keys, stage.condition, is_changed))
         paths = [
@@ -349,7 +373,7 @@ class _OperatorBuilder:
         spec = self._asof(node, named) if node.asof is not None else _where(node, named)
         texts = {name: shown(each, rows.names) for side, rows in sides.items() for name, each in named[side].items()}
         output = [names[place] for place in node.returned]
-        return SpecJoinOperator(node.label, node.types, sources, named, spec, output, texts)
+        return SpecJoinOperator(_label(node), node.types, sources, named, spec, output, texts)
 
     def spec_join(self, node: SpecJoinNode) -> ViewOperator:
         sources: dict[Side, ViewOperator] = {"left": self.operator(node.left), "right": self.operator(node.right)}
@@ -357,7 +381,8 @@ class _OperatorBuilder:
             "left": dict(zip(node.left_names, node.left.every_column, strict=True)),
             "right": dict(zip(node.right_names, node.right.every_column, strict=True)),
         }
-        return SpecJoinOperator(node.label, node.types, sources, columns, node.spec, node.names, {})
+        label = f"{node.spec.how or 'inner'} {node.spec.kind} join"
+        return SpecJoinOperator(label, node.types, sources, columns, node.spec, node.names, {})
 
     def _asof(self, node: JoinNode, named: dict[Side, dict[str, Expression]]) -> Spec:
         match = node.asof
@@ -381,6 +406,17 @@ class _OperatorBuilder:
         )
 
 
+def _label(node: JoinNode) -> str:
+    label = f"{'as-of ' * (node.asof is not None)}{node.how} join"
+    if node.condition != TRUE:
+        label += f" on {shown(node.condition, node.both_names)}"
+    if node.asof is not None:
+        sign = (">" if node.asof.backward else "<") + "=" * (not node.asof.strict)
+        left, right = shown(node.asof.left, node.left.names), shown(node.asof.right, node.right.names)
+        label += f" where {left} {sign} {right}"
+    return label
+
+
 def _named(named: dict[Side, dict[str, Expression]], side: Side, value: Expression) -> str:
     """Return the name of a value among the columns of a side, and add it if it is new."""
     same = next((name for name, each in named[side].items() if each == value), None)
@@ -394,14 +430,10 @@ def _added(named: dict[Side, dict[str, Expression]], side: Side, value: Expressi
 
 
 def _where(node: JoinNode, named: dict[Side, dict[str, Expression]]) -> Spec:
-    width = len(node.left.types)
-
     def text(condition: Expression) -> str:
-        places = condition.columns
-        if places and max(places) < width:
-            return f"l.{_named(named, 'left', condition)}"
-        if places and min(places) >= width:
-            return f"r.{_named(named, 'right', shifted(condition, -width))}"
+        side = node.side(condition)
+        if side is not None:
+            return f"{'lr'[side]}.{_named(named, SIDES[side], shifted(condition, -node.width * side))}"
         if isinstance(condition, Call) and condition.function in ("and", "or"):
             return f"({f' {condition.function} '.join(text(each) for each in condition.operands)})"
         if isinstance(condition, Call) and condition.function == "not":
@@ -409,9 +441,8 @@ def _where(node: JoinNode, named: dict[Side, dict[str, Expression]]) -> Spec:
         if isinstance(condition, Call) and condition.function in COMPARISONS:
             one, other = condition.operands
             return f"({text(one)} {COMPARISONS[condition.function]} {text(other)})"
-        if not places:
-            value = condition.value if isinstance(condition, Constant) else None
-            return "null" if value is None else str(value).lower()
+        if isinstance(condition, Constant):
+            return "null" if condition.value is None else str(condition.value).lower()
         raise SpecError(
             f"sql= has {shown(condition, node.both_names)} in the condition of an outer "
             "join. Expected comparisons of a value of one table with a value of the other.",

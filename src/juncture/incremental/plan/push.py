@@ -9,14 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from juncture.incremental.expressions.expression import (
-    Expression,
-    all_of,
-    any_of,
-    conjuncts,
-    is_never,
-    shifted,
-)
+from juncture.incremental.expressions.expression import Expression, all_of, any_of, conjuncts, is_never, shifted
 from juncture.incremental.plan.clusters import JoinCluster
 from juncture.incremental.plan.nodes import EmptyNode, FilterNode, PlanNode, numbered
 from juncture.incremental.plan.stateful_nodes import JoinNode

@@ -11,17 +11,16 @@ from typing import Literal as OneOf
 import pyarrow as pa
 
 from juncture.incremental.expressions.expression import (
-    TRUE,
     Call,
     Expression,
     InputColumn,
     all_of,
     columns_of,
     conjuncts,
-    replaced,
     shifted,
     shown,
 )
+from juncture.incremental.operators.eviction import Future, Pairs, carry, joined, moved
 from juncture.incremental.operators.group import GroupAggregate
 from juncture.incremental.operators.partition import PartitionOrder
 from juncture.incremental.operators.top import SortKey
@@ -105,18 +104,6 @@ class JoinNode(_TwoInputNode):
         both = self.both_names
         return tuple(both[place] for place in self.returned)
 
-    @property
-    def label(self) -> str:
-        """Text of the kind of join, and its conditions."""
-        label = f"{'as-of ' * (self.asof is not None)}{self.how} join"
-        if self.condition != TRUE:
-            label += f" on {shown(self.condition, self.both_names)}"
-        if self.asof is not None:
-            sign = (">" if self.asof.backward else "<") + "=" * (not self.asof.strict)
-            left, right = shown(self.asof.left, self.left.names), shown(self.asof.right, self.right.names)
-            label += f" where {left} {sign} {right}"
-        return label
-
     def origins(self, place: int) -> Sequence[tuple[PlanNode, int]]:
         """Return the column of a side, which unmatched rows may replace by NULL."""
         at = self.returned[place]
@@ -139,30 +126,56 @@ class JoinNode(_TwoInputNode):
             return None
         return int(min(places) >= self.width)
 
-    def _of_side(self, condition: Expression, side: int) -> tuple[int, Expression]:
-        return side, shifted(condition, -self.width * side)
-
     def release(self) -> tuple[PlanNode, InputConditions]:
         """Return the conditions of the side whose unmatched rows are dropped: a row that fails has no match."""
         parts, optional = conjuncts(self.condition), {"left": 1, "right": 0}.get(self.how, -1)
-        moved = [each for each in parts if self.side(each) == optional]
-        rest = all_of([each for each in parts if each not in moved])
-        return replace(self, condition=rest), [self._of_side(each, optional) for each in moved]
+        released = [each for each in parts if self.side(each) == optional]
+        rest = all_of([each for each in parts if each not in released])
+        return replace(self, condition=rest), [(optional, shifted(each, -self.width * optional)) for each in released]
 
-    def push(self, condition: Expression) -> InputConditions:
-        """Push conditions of the side whose rows all appear."""
-        side = self.side(condition)
-        if side is None or side != {"inner": 0, "left": 0, "right": 1}.get(self.how):
+    def carried(self, number: int) -> Pairs:
+        """Return the columns of the side whose rows all appear."""
+        if number != {"inner": 0, "left": 0, "right": 1}.get(self.how):
             return ()
-        return [self._of_side(condition, side)]
+        at = {each.index + number * self.width: each for each in self.inputs[number].every_column}
+        return [(each, at[place]) for each, place in zip(self.every_column, self.returned, strict=True) if place in at]
+
+    def future(self, inputs: Sequence[Future]) -> Future:
+        """Return the changes of joined rows."""
+        both = [*self.columns_of(0), *self.columns_of(1)]
+        returned = [both[place] for place in self.returned]
+        return carry(self.joined_future(inputs), list(zip(self.every_column, returned, strict=True)))
+
+    def joined_future(self, inputs: Sequence[Future]) -> Future:
+        """Return the changes of joined rows, with bounds over the columns of both sides in sequence."""
+        conditions, match = conjuncts(self.condition), self.asof
+        if self.is_inner:
+            return joined(inputs, [0, self.width], conditions)
+        # A right row changes later left rows in a backward join, and replaces other right rows there.
+        after = [] if match is None or not match.backward else [(shifted(match.right, self.width), match.left)]
+        future = []
+        for number, changes in enumerate(inputs):
+            for each in moved(changes, number * self.width):
+                joined_rows = each.through(conditions, after if number else ())
+                others = [one for one in joined_rows.bounds if self.side(one.value) == 1 - number]
+                if match is not None and number:
+                    future.append(replace(each, bounds=tuple(others)).through(conditions))
+                else:
+                    # Unmatched rows are only within the bounds of their own side.
+                    future.append(replace(each, bounds=(*each.bounds, *others)))
+        return tuple(future)
+
+    def columns_of(self, side: int) -> list[InputColumn]:
+        """Return the columns of a side, among those of both sides in sequence."""
+        return [InputColumn(each.type, each.index + side * self.width) for each in self.inputs[side].every_column]
 
     def flattened(self) -> tuple[Sequence[PlanNode], Sequence[Expression]]:
         """Return the inputs and conditions of nested inner joins."""
         if not self.is_inner:
             return [self], []
         (left, left_conditions), (right, right_conditions) = self.left.flattened(), self.right.flattened()
-        moved = [shifted(each, self.width) for each in right_conditions]
-        return [*left, *right], [*left_conditions, *moved, *conjuncts(self.condition)]
+        right_conditions = [shifted(each, self.width) for each in right_conditions]
+        return [*left, *right], [*left_conditions, *right_conditions, *conjuncts(self.condition)]
 
     @property
     def shares_rows(self) -> bool:
@@ -225,11 +238,6 @@ class SpecJoinNode(_TwoInputNode):
         """Names of the columns of the result."""
         return tuple(self.schema.names)
 
-    @property
-    def label(self) -> str:
-        """Text of the kind of join."""
-        return f"{self.spec.how or 'inner'} {self.spec.kind} join"
-
     def needed(self, _wanted: Positions) -> Sequence[Positions]:
         """Return all columns, because further columns of the right side break ties."""
         return [frozenset(range(len(node.types))) for node in self.inputs]
@@ -261,14 +269,6 @@ class GroupNode(OneInputNode):
         names = self.input.names
         return (*(shown(each, names) for each in self.keys), *(each.shown(names) for each in self.aggregates))
 
-    @property
-    def label(self) -> str:
-        """Text of the keys and aggregates."""
-        if not self.aggregates:
-            return "distinct"
-        keys, values = self.names[: len(self.keys)], self.names[len(self.keys) :]
-        return f"group{' by ' * bool(keys)}{', '.join(keys)}: {', '.join(values)}"
-
     def origins(self, place: int) -> Sequence[tuple[PlanNode, int]]:
         """Return the column that a key is."""
         key = self.keys[place] if place < len(self.keys) else None
@@ -280,12 +280,9 @@ class GroupNode(OneInputNode):
             return self.aggregates[place - len(self.keys)].function == "count"
         return super().is_never_null(place)
 
-    def push(self, condition: Expression) -> InputConditions:
-        """Push conditions on keys alone, which keep or exclude whole groups. Without keys, the one group must stay."""
-        read = condition.columns
-        if not read or max(read) >= len(self.keys):
-            return ()
-        return [(0, replaced(condition, lambda column: self.keys[column.index]))]
+    def carried(self, _number: int) -> Pairs:
+        """Return the keys, which whole groups share."""
+        return list(zip(self.every_column, self.keys, strict=False))
 
     def _kept(self, wanted: Positions) -> list[int]:
         """Return the positions of the wanted aggregates. Without keys, one is needed for the one row."""
@@ -317,10 +314,9 @@ class TopNode(OneInputNode):
     limit: int | None
     offset: int
 
-    @property
-    def label(self) -> str:
-        """Text of the number of rows."""
-        return "top" if self.limit is None else f"top {self.limit:,}"
+    def carried(self, _number: int) -> Pairs:
+        """Return nothing: other rows follow when one of the first rows is deleted."""
+        return ()
 
     def needed(self, wanted: Positions) -> Sequence[Positions]:
         """Return the wanted columns, and those of the order."""
@@ -347,10 +343,6 @@ class PartitionNode(QueryNode):
     adds_columns: bool
     order: PartitionOrder | None = None
 
-    @property
-    def _numbers(self) -> Sequence[str]:
-        return [*super()._numbers, ", ".join(shown(each, self.input.names) for each in self.keys)]
-
     def limited(self, conditions: Sequence[Expression]) -> PlanNode:
         """Return the rows up to the greatest rank for which some conditions may be true."""
         return self if self.order is None else replace(self, order=self.order.limited(conditions, self.width))
@@ -363,8 +355,12 @@ class PartitionNode(QueryNode):
     def _types(self) -> tuple[pa.DataType, ...]:
         return super()._types() if self.adds_columns else self.query.outputs
 
+    def carried(self, _number: int) -> Pairs:
+        """Return the keys, which whole partitions share."""
+        return list(zip(self.result_keys, self.keys, strict=True))
+
     def push(self, condition: Expression) -> InputConditions:
-        """Push conditions that keep or exclude whole partitions."""
+        """Push conditions that keep or exclude whole partitions. Keys of values that may be NULL are not columns."""
         by = [each.operands[0] if isinstance(each, Call) and each.function == "is_null" else each for each in self.keys]
         places = {each.index for each in by if isinstance(each, InputColumn)}
         read = condition.columns

@@ -123,29 +123,21 @@ def _error(query: Query, result: Json) -> SpecError:
     start, width = (int(each) for each in result.get("location", "[-1,0]").strip("[]").split(","))
     if start < 0:
         start = int(result.get("position", -1))
-    name = _error_name(result)
+    report = f"error {result.get('error_type', '').lower()}: {subtype} {result['error_message']}"
+    name = next((name for name, texts in _ERRORS if any(text in report for text in texts)), "JN-SQL-UNSUPPORTED")
     return marked(query, message, start if start >= 0 else None, width, name=name)
 
 
-def _error_name(result: Json) -> str:
-    message, kind = result["error_message"], result.get("error_type", "").lower()
-    if kind == "parser":
-        return "JN-SQL-SYNTAX"
-    if "ASOF" in message:
-        return "JN-SQL-MATCH-CONDITION"
-    if result.get("error_subtype") in ("COLUMN_NOT_FOUND", "MISSING_ENTRY", "AMBIGUOUS_REFERENCE"):
-        return "JN-SQL-NAME"
-    if any(each in message for each in ("Ambiguous", "Referenced table", "does not have a column", "does not exist")):
-        return "JN-SQL-NAME"
-    if "out of range - should be" in message:
-        return "JN-SQL-NAME"
-    if "same number of" in message or "columns available" in message or "column names for" in message:
-        return "JN-SQL-COLUMN-COUNT"
-    if "GROUP BY" in message or "aggregate" in message or "HAVING" in message:
-        return "JN-SQL-GROUP"
-    if result.get("error_subtype") == "NO_MATCHING_FUNCTION" or "type" in message or kind == "conversion":
-        return "JN-SQL-TYPE"
-    return "JN-SQL-UNSUPPORTED"
+_ERRORS = (
+    ("JN-SQL-SYNTAX", ("error parser",)),
+    ("JN-SQL-MATCH-CONDITION", ("ASOF",)),
+    ("JN-SQL-NAME", ("COLUMN_NOT_FOUND", "MISSING_ENTRY", "Ambiguous", "AMBIGUOUS_REFERENCE", "Referenced table")),
+    ("JN-SQL-NAME", ("does not have a column", "does not exist", "out of range - should be")),
+    ("JN-SQL-COLUMN-COUNT", ("same number of", "columns available", "column names for")),
+    ("JN-SQL-GROUP", ("GROUP BY", "aggregate", "HAVING")),
+    ("JN-SQL-TYPE", ("NO_MATCHING_FUNCTION", "type", "error conversion")),
+)
+"""Names of errors, and texts by which DuckDB's reports are recognized."""
 
 
 def unsupported(query: Query, what: str, part: Json | None = None, instead: str = "") -> SpecError:

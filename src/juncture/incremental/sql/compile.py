@@ -16,7 +16,10 @@ from juncture.incremental.sql.binder import ArrowTypes
 from juncture.incremental.sql.bound import COMPARED, Bound, UnreadableError, decimal_text, text
 
 _ARITHMETIC = {"+": "add", "-": "subtract", "*": "multiply"}
-_TEXT = {"lower": "lower", "upper": "upper", "lcase": "lower", "ucase": "upper", "length": "length", "len": "length"}
+_TEXT = {
+    "lower": "lower", "upper": "upper", "lcase": "lower", "ucase": "upper", "length": "length", "len": "length",
+    "||": "concat",
+}  # fmt: skip
 _LIKE = {"~~": (False, False), "!~~": (False, True), "~~*": (True, False), "!~~*": (True, True)}
 _HUGE = ("HUGEINT", "UHUGEINT")
 
@@ -76,7 +79,7 @@ class _Compilation:
         if name in ("and", "or"):
             result = operands[0]
             for each in operands[1:]:
-                result = call(name, result, each, data_type=pa.bool_())
+                result = call(name, result, each)
             return result
         if name == "cast" and operands[0].type == target:
             return operands[0]
@@ -268,11 +271,7 @@ def _division(bound: Bound, types: list[pa.DataType]) -> tuple[str, Any, int] | 
 
 
 def _logic(bound: Bound, types: list[pa.DataType]) -> tuple[str, Any, int] | None:
-    return bound.op, None, len(types)
-
-
-def _null_test(bound: Bound, _types: list[pa.DataType]) -> tuple[str, Any, int] | None:
-    return ("not " if bound.op == "is_not_null" else "") + "is_null", None, 1
+    return {"is_not_null": "not is_null"}.get(bound.op, bound.op), None, len(types)
 
 
 def _branches(bound: Bound, types: list[pa.DataType]) -> tuple[str, Any, int] | None:
@@ -305,22 +304,13 @@ def _cast(bound: Bound, types: list[pa.DataType]) -> tuple[str, Any, int] | None
     to = ArrowTypes("UTC").of(bound.info)
     if bound.value or to is None or "INTERVAL" in (source, target):
         return None
-    if source in ("NULL", "SQLNULL"):
-        return "cast", to, 1
-    is_number = {name: are_numbers([each]) for name, each in (("source", types[0]), ("target", to))}
-    if is_number["source"] and is_number["target"]:
-        return None if pat.is_floating(types[0]) and pat.is_decimal(to) else ("cast", to, 1)
-    if bound.args[0].type == bound.type:
-        return "cast", to, 1
-    return None
+    is_same = source in ("NULL", "SQLNULL") or bound.args[0].type == bound.type
+    are_compiled = are_numbers([types[0], to]) and not (pat.is_floating(types[0]) and pat.is_decimal(to))
+    return ("cast", to, 1) if is_same or are_compiled else None
 
 
-def _of_text(bound: Bound, _types: list[pa.DataType]) -> tuple[str, Any, int] | None:
-    return (_TEXT[bound.op], None, 1) if _are_texts(bound) and len(bound.args) == 1 else None
-
-
-def _concatenation(bound: Bound, _types: list[pa.DataType]) -> tuple[str, Any, int] | None:
-    return ("concat", None, 2) if _are_texts(bound) else None
+def _of_text(bound: Bound, types: list[pa.DataType]) -> tuple[str, Any, int] | None:
+    return (_TEXT[bound.op], None, len(types)) if _are_texts(bound) else None
 
 
 def _pattern(bound: Bound, _types: list[pa.DataType]) -> tuple[str, Any, int] | None:
@@ -345,8 +335,7 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(("IS DISTINCT FROM", "IS NOT DISTINCT FROM"), _distinct),
     **dict.fromkeys(_ARITHMETIC, _arithmetic),
     **dict.fromkeys(("/", "//", "%"), _division),
-    **dict.fromkeys(("and", "or", "not"), _logic),
-    **dict.fromkeys(("is_null", "is_not_null"), _null_test),
+    **dict.fromkeys(("and", "or", "not", "is_null", "is_not_null"), _logic),
     **dict.fromkeys(("case", "coalesce"), _branches),
     **dict.fromkeys(("greatest", "least"), _extreme),
     **dict.fromkeys(("in", "not_in"), _membership),
@@ -354,5 +343,4 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(_LIKE, _pattern),
     **dict.fromkeys(("substring", "substr"), _substring),
     "cast": _cast,
-    "||": _concatenation,
 }

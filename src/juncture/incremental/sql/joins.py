@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -29,6 +28,7 @@ from juncture.incremental.expressions.expression import (
     shifted,
 )
 from juncture.incremental.operators.group import GroupAggregate
+from juncture.incremental.operators.order import is_ordered
 from juncture.incremental.plan.nodes import FilterNode, PlanNode, ProjectNode, UnionNode
 from juncture.incremental.plan.stateful_nodes import GroupNode, JoinHow, JoinNode
 from juncture.incremental.sql.bound import COMPARED, UnreadableError
@@ -94,32 +94,25 @@ def compared_in(sign: str, one: Expression, other: Expression, is_never_null: bo
     """Return the conditions of a comparison. A null-safe equality becomes equalities, which joins use as keys."""
     if sign == "IS NOT DISTINCT FROM":
         if is_never_null:
-            return [call("equal", one, other, data_type=_BOOL)]
+            return [call("equal", one, other)]
         default = _default(one.type)
         if default is None or one.type != other.type:
-            return [call("not", call("distinct_from", one, other, data_type=_BOOL), data_type=_BOOL)]
+            return [call("not", call("distinct_from", one, other))]
         filled = [call("coalesce", each, default, data_type=one.type) for each in (one, other)]
-        nulls = [call("is_null", each, data_type=_BOOL) for each in (one, other)]
-        return [call("equal", *filled, data_type=_BOOL), call("equal", *nulls, data_type=_BOOL)]
+        nulls = [call("is_null", each) for each in (one, other)]
+        return [call("equal", *filled), call("equal", *nulls)]
     if sign == "IS DISTINCT FROM":
-        return [call("distinct_from", one, other, data_type=_BOOL)]
-    return [call(COMPARED[sign], one, other, data_type=_BOOL)]
+        return [call("distinct_from", one, other)]
+    return [call(COMPARED[sign], one, other)]
 
 
 def _default(data_type: pa.DataType) -> Constant | None:
     """Return any value of a type; None for types without a simple one."""
-    if pat.is_boolean(data_type):
-        return Constant(data_type, False)
-    if pat.is_integer(data_type) or pat.is_floating(data_type):
-        return Constant(data_type, 0)
-    if pat.is_decimal(data_type):
-        return Constant(data_type, Decimal(0))
-    if pat.is_string(data_type) or pat.is_binary(data_type):
-        return Constant(data_type, "" if pat.is_string(data_type) else b"")
-    if pat.is_date32(data_type) or pat.is_timestamp(data_type) or pat.is_time(data_type):
-        zero = pa.scalar(0, pa.int32() if pat.is_date32(data_type) else pa.int64())
-        return Constant(data_type, zero.cast(data_type).as_py())
-    return None
+    if not is_ordered(data_type):
+        return None
+    zeros = pa.py_buffer(bytes(16))
+    buffers = [None, zeros, zeros] if pat.is_string(data_type) or pat.is_binary(data_type) else [None, zeros]
+    return Constant(data_type, pa.Array.from_buffers(data_type, 1, buffers)[0].as_py())
 
 
 def null_safe_keys(values: Sequence[Expression], node: PlanNode | None) -> tuple[Expression, ...]:
@@ -133,7 +126,7 @@ def null_safe_keys(values: Sequence[Expression], node: PlanNode | None) -> tuple
         if default is None:
             raise UnreadableError(f"partitions by values of type {each.type}")
         keys.append(call("coalesce", each, default, data_type=each.type))
-        keys.append(call("is_null", each, data_type=_BOOL))
+        keys.append(call("is_null", each))
     return tuple(keys)
 
 
@@ -164,7 +157,7 @@ def _matched_keys(sides: Sides) -> tuple[PlanNode, Expression]:
     keys = sides.keys
     if not keys:
         count = GroupAggregate("count", None, False, pa.int64())
-        some = call("greater", InputColumn(pa.int64(), 0), Constant(pa.int64(), 0), data_type=_BOOL)
+        some = call("greater", InputColumn(pa.int64(), 0), Constant(pa.int64(), 0))
         return FilterNode(GroupNode(sides.right, (), (count,)), some), TRUE
     groups = GroupNode(sides.right, tuple(right for _, right in keys), ())
     return groups, _equal(sides.left, [left for left, _ in keys], groups, "=")
@@ -190,14 +183,14 @@ def _marked(sides: Sides) -> tuple[PlanNode, Expression]:
     """Return the left rows with another column, and whether they have a match."""
     keys, condition = _matched_keys(sides)
     joined = JoinNode(sides.left, ProjectNode(keys, (*keys.every_column, TRUE)), "left", condition)
-    has_match = call("not", call("is_null", joined.every_column[-1], data_type=_BOOL), data_type=_BOOL)
+    has_match = call("not", call("is_null", joined.every_column[-1]))
     return joined, has_match
 
 
 def anti(sides: Sides) -> PlanNode:
     """Return the left rows without a match."""
     joined, has_match = _marked(sides)
-    return FilterNode(joined, call("not", has_match, data_type=_BOOL)).select(range(sides.width))
+    return FilterNode(joined, call("not", has_match)).select(range(sides.width))
 
 
 def is_two_valued(sides: Sides) -> bool:
@@ -226,8 +219,8 @@ def _mark_of_equality(sides: Sides, equality: Comparison) -> PlanNode:
     both = JoinNode(joined, groups, "left" if safe else "inner", condition)
     count, count_of_values = both.every_column[-2:]
     is_empty = call("equal", call("coalesce", count, Constant(pa.int64(), 0)), Constant(pa.int64(), 0))
-    has_null = call("greater", count, count_of_values, data_type=_BOOL)
-    is_unknown = call("or", call("is_null", equality.left), has_null, data_type=_BOOL)
+    has_null = call("greater", count, count_of_values)
+    is_unknown = call("or", call("is_null", equality.left), has_null)
     value = call("case", has_match, TRUE, is_empty, FALSE, is_unknown, _UNKNOWN, FALSE, data_type=_BOOL)
     return _with_mark(both, value, sides.width)
 
@@ -235,10 +228,8 @@ def _mark_of_equality(sides: Sides, equality: Comparison) -> PlanNode:
 def _mark_of_pairs(sides: Sides) -> PlanNode:
     """Return marks of any comparisons, from all pairs of distinct left values and right rows."""
     left, domain, at = _domain(sides)
-    safe = Sides(sides.left, sides.right, tuple(each for each in sides.comparisons if each.is_null_safe), ())
-    unsafe = Sides(
-        sides.left, sides.right, tuple(each for each in sides.comparisons if not each.is_null_safe), sides.rest
-    )
+    safe = replace(sides, comparisons=tuple(each for each in sides.comparisons if each.is_null_safe), rest=())
+    unsafe = replace(sides, comparisons=tuple(each for each in sides.comparisons if not each.is_null_safe))
     pairs = JoinNode(domain, sides.right, "inner", shifted(safe.condition, at))
     condition = shifted(unsafe.condition, at)
     number = pa.int64()
@@ -248,7 +239,7 @@ def _mark_of_pairs(sides: Sides) -> PlanNode:
     by_domain = _equal(sides.left, left, states, "IS NOT DISTINCT FROM")
     both = JoinNode(sides.left, states, "left" if left else "inner", by_domain)
     last = call("coalesce", both.every_column[-1], zero, data_type=number)
-    is_true, is_unknown = (call("equal", last, each, data_type=_BOOL) for each in (two, one))
+    is_true, is_unknown = (call("equal", last, each) for each in (two, one))
     value = call("case", is_true, TRUE, is_unknown, _UNKNOWN, FALSE, data_type=_BOOL)
     return _with_mark(both, value, sides.width)
 
@@ -264,7 +255,7 @@ def single(sides: Sides) -> PlanNode | None:
     groups = GroupNode(sides.right, tuple(right for _, right in keys), (*values, count))
     joined = JoinNode(sides.left, groups, "left", _equal(sides.left, [left for left, _ in keys], groups, "="))
     first = sides.width + len(keys)
-    several = call("greater", joined.every_column[-1], Constant(pa.int64(), 1), data_type=_BOOL)
+    several = call("greater", joined.every_column[-1], Constant(pa.int64(), 1))
     shown = [
         Call(each.type, "case", (several, _several_rows(each.type), each)) for each in joined.every_column[first:-1]
     ]
@@ -282,17 +273,14 @@ def outer(sides: Sides, how: JoinHow) -> PlanNode:
     parts = conjuncts(sides.condition)
     if all(is_comparison(each, sides.width) for each in parts):
         return JoinNode(sides.left, sides.right, how, sides.condition)
-    pairs: PlanNode = JoinNode(sides.left, sides.right, "inner", sides.condition)
-    found = [pairs]
-    if how in ("left", "full"):
-        unmatched = anti(sides)
-        nothing = [Constant(each, None) for each in sides.right.types]
-        found.append(ProjectNode(unmatched, (*unmatched.every_column, *nothing)))
-    if how in ("right", "full"):
-        unmatched = anti(_flipped(sides))
-        nothing = [Constant(each, None) for each in sides.left.types]
-        found.append(ProjectNode(unmatched, (*nothing, *unmatched.every_column)))
-    return UnionNode(tuple(found))
+    pairs = JoinNode(sides.left, sides.right, "inner", sides.condition)
+    left, right = anti(sides), anti(_flipped(sides))
+    no_left, no_right = ([Constant(each, None) for each in side.types] for side in (sides.left, sides.right))
+    padded = {
+        "left": ProjectNode(left, (*left.every_column, *no_right)),
+        "right": ProjectNode(right, (*no_left, *right.every_column)),
+    }
+    return UnionNode((pairs, *(unmatched for side, unmatched in padded.items() if how in (side, "full"))))
 
 
 def _flipped(sides: Sides) -> Sides:
