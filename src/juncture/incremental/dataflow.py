@@ -118,14 +118,17 @@ class Dataflow:
     # Orders
 
     def in_time(self, name: str, flow: Flow, before: Position, after: Position, what: str) -> Flow:
-        """Return the changes of a source that are not late, and count the others. ``what`` is their name in messages.
+        """Return the changes of a source that are in time or repaired, and count late ones.
 
-        The frontier is that before the epoch, so that changes of one epoch have no order among each other.
+        ``what`` is the name of the changes in messages. The frontier is that before the epoch, so that changes of one
+        epoch have no order among each other.
         """
         if name not in self._orders:
             return flow
         place, order, source = self._orders[name]
-        least = order.frontier(before.greatest[name]) if name in before.greatest else MIN_CODE
+        frontier = least = MIN_CODE
+        if name in before.greatest:
+            frontier, least = (each(before.greatest[name]) for each in (order.frontier, order.repair_frontier))
         changes = []
         for batch, weights in flow:
             codes = order.codes(batch.column(place))
@@ -136,7 +139,10 @@ class Dataflow:
                     name="JN-ORDER-NULL",
                 )
             rows = np.flatnonzero(codes >= least)
-            after.late[name] = after.late.get(name, 0) + int(np.abs(weights[codes < least]).sum())
+            counts = np.abs(weights)
+            after.late[name] = after.late.get(name, 0) + int(counts[codes < least].sum())
+            is_repaired = (codes >= least) & (codes < frontier)
+            after.repaired[name] = after.repaired.get(name, 0) + int(counts[is_repaired].sum())
             if len(rows) < len(codes) and source.late == "error":
                 value = batch.column(place)[int(np.argmin(codes))]
                 raise DataError(
@@ -155,7 +161,7 @@ class Dataflow:
         frontiers = {}
         for name, (_, order, _) in self._orders.items():
             if name in position.greatest:
-                frontiers[name] = order.value(order.frontier(position.greatest[name]))
+                frontiers[name] = order.value(order.repair_frontier(position.greatest[name]))
         for operator in self.graph.operators if frontiers else ():
             start = time.perf_counter()
             operator.forget(frontiers)

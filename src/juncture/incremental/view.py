@@ -162,6 +162,12 @@ class View(MaintainedQuery):
         ordered = (name for name, source in self._plan.setup.sources.items() if source.order is not None)
         return {name: self._runtime.position.late.get(name.lower(), 0) for name in ordered}
 
+    @property
+    def repaired(self) -> Mapping[str, int]:
+        """Number of late changes per source with ``late="repair"``, which were applied."""
+        repairing = (name for name, source in self._plan.setup.sources.items() if source.late == "repair")
+        return {name: self._runtime.position.repaired.get(name.lower(), 0) for name in repairing}
+
     def apply(self, *, offset: Any = None, **changes: Any) -> list[pa.RecordBatch]:
         """Apply the changes of one epoch, and return the changes of the result.
 
@@ -418,6 +424,7 @@ def _described(setup: ViewSetup) -> dict[str, Any]:
         )
         + (" (static)" if source.static else "")
         + ("" if source.order is None else f" ({source.order})")
+        + ("" if source.repair_within is None else f" (repairs within {source.repair_within})")
         for name, source in setup.sources.items()
     }
     finality = {} if setup.final_rows == "keep" else {"final rows": "forgotten"}

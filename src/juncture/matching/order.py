@@ -14,6 +14,18 @@ from juncture.spec.base import plain_value, restored
 from juncture.spec.distance import freeze_distance
 
 
+def freeze_delay(argument: str, value: object) -> Distance | None:
+    """Validate a distance that is not negative, and return it in one form. None stays None."""
+    delay = freeze_distance(argument, value)
+    if isinstance(delay, str | TimeLength):
+        is_negative = duration_ns(delay, argument=argument) < 0
+    else:
+        is_negative = delay is not None and delay < 0
+    if is_negative:
+        raise SpecError(f"{argument}={delay!r} is negative. Expected zero or more.", name="JN-ARGUMENT-VALUE")
+    return delay
+
+
 @dataclass(frozen=True)
 class Order:
     """An expression of a stream that grows from row to row, or falls, up to a greatest delay.
@@ -51,14 +63,7 @@ class Order:
         if not isinstance(self.expression, str):
             raise wrong_type("expression", self.expression, "SQL", 'a string such as "ts" or "a + b"')
         freeze_flags(self, "descending")
-        delay = freeze_distance("delay", self.delay)
-        object.__setattr__(self, "delay", delay)
-        if isinstance(delay, str | TimeLength):
-            is_negative = duration_ns(delay, argument="delay") < 0
-        else:
-            is_negative = delay is not None and delay < 0
-        if is_negative:
-            raise SpecError(f"delay={delay!r} is negative. Expected zero or more.", name="JN-ARGUMENT-VALUE")
+        object.__setattr__(self, "delay", freeze_delay("delay", self.delay))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the arguments that differ from their defaults, as plain data."""

@@ -70,26 +70,29 @@ GROWING = {
     "windows of unordered padded rows": """
         SELECT r.x, count(*) OVER (PARTITION BY r.n) AS c FROM l LEFT JOIN r ON l.n + 1 = r.n AND l.k = r.k""",
 }
+DELAYS = {"n": (5, 6), "ts": (timedelta(seconds=5), timedelta(seconds=6)), "day": (timedelta(), timedelta(days=1))}
+"""The delay of each order, and within which further distance late rows are repaired."""
 ORDERS = {"n": jn.Order("n", delay=5), "ts": jn.Order("ts", delay="5s"), "day": jn.Order("day")}
 
 
 class Moving:
     """Two sources that move on, with rows out of order and some too late, beside the same tables in DuckDB."""
 
-    def __init__(self, sql, seed, folder, order, **options):
+    def __init__(self, sql, seed, folder, order, *, repairs=False, **options):
         self.sql, self.folder, self.options = sql, folder, options
-        self.column, self.delay = order, {"n": 5, "ts": timedelta(seconds=5), "day": timedelta()}[order]
+        self.column, self.repairs, (self.delay, self.repair_within) = order, repairs, DELAYS[order]
         self.place = SCHEMA.names.index(order)
         self.chance = random.Random(f"{sql} {seed}")
         self.tables = {"l": [], "r": []}
         self.names = [(k, f"name {k}") for k in range(3)]
-        self.late, self.greatest = {"l": 0, "r": 0}, {}
+        self.late, self.repaired, self.greatest = {"l": 0, "r": 0}, {"l": 0, "r": 0}, {}
         self.answer, self.now = Counter(), 0
         self.duckdb = duckdb.connect(config={"threads": 1})
         self.view = self.opened()
 
     def opened(self):
-        source = jn.Source(SCHEMA, order=ORDERS[self.column])
+        rule = {"late": "repair", "repair_within": self.repair_within} if self.repairs else {}
+        source = jn.Source(SCHEMA, order=ORDERS[self.column], **rule)
         sources = {"l": source, "r": source, "s": jn.Source(NAMES, static=True)}
         if self.folder is None:
             view = jn.view(None, self.sql, sources=sources, **self.options)
@@ -123,8 +126,10 @@ class Moving:
         for row, weight in weights:
             value = row[self.place]
             if before is not None and value < before - self.delay:
-                self.late[name] += 1
-                continue
+                if not self.repairs or value < before - self.delay - self.repair_within:
+                    self.late[name] += 1
+                    continue
+                self.repaired[name] += 1
             rows.append(row) if weight > 0 else rows.remove(row)
             if weight > 0:
                 self.greatest[name] = max(value, self.greatest.get(name, value))
@@ -145,6 +150,8 @@ class Moving:
         assert all(count >= 0 for count in self.answer.values())
         read = [name for name in self.tables if name in self.view._graph.scans]
         assert {name: self.view.late[name] for name in read} == {name: self.late[name] for name in read}
+        repaired = {name: self.repaired[name] for name in read} if self.repairs else {}
+        assert {name: self.view.repaired[name] for name in read if self.repairs} == repaired
         result = Counter(rounded(row) for batch in self.view.result().to_batches() for row in rows_of(batch))
         assert result <= expected if self.options else result == expected
         if self.folder is not None and self.chance.random() < 0.2:
@@ -178,6 +185,18 @@ def test_stored_rows_stay_few(name, where, tmp_path):
     moving.view.close()
 
 
+@pytest.mark.parametrize("name", list(BOUNDED)[1::2])
+def test_late_rows_are_repaired(name, tmp_path):
+    order = "day" if "day" in name else "ts" if "time" in name else "n"
+    moving = Moving(BOUNDED[name], 4, tmp_path / "state" if len(name) % 2 else None, order, repairs=True)
+    for _ in range(16):
+        moving.step()
+    assert sum(moving.repaired.values())
+    moving.view.apply()
+    assert moving.most_stored() < 2 * max(map(len, moving.tables.values())) // 3
+    moving.view.close()
+
+
 @pytest.mark.parametrize("name", GROWING)
 def test_rows_that_may_be_needed_are_kept(name):
     moving = Moving(GROWING[name], 2, None, "n")
@@ -200,8 +219,11 @@ def numbers(*values, weight=1):
     return table.append_column("_weight", pa.array([weight] * len(values), pa.int64()))
 
 
-def counted(folder=None, late="count", delay=2, sql="SELECT n // 10 AS w, count(*) AS c FROM l GROUP BY ALL"):
-    return jn.view(folder, sql, sources={"l": jn.Source(SCHEMA, order=jn.Order("n", delay=delay), late=late)})
+def counted(
+    folder=None, delay=2, sql="SELECT n // 10 AS w, count(*) AS c FROM l GROUP BY ALL", final_rows="keep", **rule
+):
+    sources = {"l": jn.Source(SCHEMA, order=jn.Order("n", delay=delay), **rule)}
+    return jn.view(folder, sql, sources=sources, final_rows=final_rows)
 
 
 def test_late_changes_are_counted(tmp_path):
@@ -231,6 +253,23 @@ def test_late_changes_are_errors():
     with pytest.raises(DataError, match="null or NaN in their order 'n'"):
         view.apply(l=numbers(None))
     assert view.epoch == 2
+
+
+def test_late_changes_are_repaired_within_a_distance(tmp_path):
+    rule = {"late": "repair", "repair_within": 5}
+    view = counted(tmp_path / "state", final_rows="forget", **rule)
+    view.apply(l=numbers(20, 29))
+    changes = view.apply(l=numbers(26, 22, 21))
+    assert [row["c"] for batch in changes for row in batch.to_pylist() if row["_weight"] > 0] == [4]
+    assert (view.repaired, view.late) == ({"l": 2}, {"l": 1})
+    view.apply(l=numbers(22, 21, 20, weight=-1))
+    assert (view.repaired, view.late) == ({"l": 3}, {"l": 3})
+    view.close()
+    with counted(tmp_path / "state", final_rows="forget", **rule) as view:
+        assert (view.repaired, view.late) == ({"l": 3}, {"l": 3})
+        assert view.result().to_pylist() == [{"w": 2, "c": 3}]
+    with pytest.raises(StateError, match="another view"):
+        counted(tmp_path / "state", final_rows="forget", late="repair", repair_within=6)
 
 
 @pytest.mark.parametrize(
@@ -280,7 +319,13 @@ def test_what_operators_forget():
         ({"order": jn.Order("m")}, SpecError, "order 'm' of source 'l' is not one of its columns"),
         ({"order": jn.Order("t")}, SchemaError, "'t' of source 'l' has type string"),
         ({"order": jn.Order("n", delay="5s")}, SpecError, "delay"),
-        ({"order": jn.Order("n"), "late": "repair"}, SpecError, "late"),
+        ({"order": jn.Order("n"), "late": "never"}, SpecError, "late"),
+        ({"order": jn.Order("n"), "late": "repair"}, SpecError, "late='repair' and repair_within=None do not fit"),
+        ({"order": jn.Order("n"), "repair_within": 5}, SpecError, "late='count' and repair_within=5 do not fit"),
+        ({"late": "repair", "repair_within": 5}, SpecError, "late='repair' needs an order"),
+        ({"order": jn.Order("n"), "late": "repair", "repair_within": -1}, SpecError, "repair_within=-1 is negative"),
+        ({"order": jn.Order("n"), "late": "repair", "repair_within": "1h"}, SpecError, "repair_within"),
+        ({"order": jn.Order("n"), "late": "repair", "repair_within": 1e400}, SpecError, "repair_within"),
     ],
 )
 def test_bad_orders(arguments, error, message):

@@ -8,7 +8,8 @@ from typing import Literal
 import pyarrow as pa
 
 from juncture.errors import SpecError
-from juncture.matching.order import Order
+from juncture.matching.order import Order, freeze_delay
+from juncture.ordered.domain import Distance
 from juncture.spec.arguments import check_choice
 
 
@@ -26,8 +27,12 @@ class Source:
     order : Order, optional
         A column that grows from epoch to epoch, up to a delay. The view forgets rows that later changes cannot need.
         Changes behind the greatest value of earlier epochs by more than the delay are late. Each row needs a value.
-    late : {"count", "error"}, default "count"
-        Late changes are excluded and counted in `View.late`, or raise DataError.
+    late : {"count", "error", "repair"}, default "count"
+        Late changes are excluded and counted in `View.late`, or raise DataError. With "repair", those within
+        ``repair_within`` are applied and counted in `View.repaired`, and others are excluded and counted.
+    repair_within : optional
+        How far late changes may be behind the frontier to be repaired, in the form of a delay. The view keeps rows as
+        much longer.
 
     Raises
     ------
@@ -43,7 +48,8 @@ class Source:
     schema: pa.Schema
     static: bool = False
     order: Order | None = None
-    late: Literal["count", "error"] = "count"
+    late: Literal["count", "error", "repair"] = "count"
+    repair_within: Distance | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.schema, pa.Schema):
@@ -69,4 +75,16 @@ class Source:
                 "one of the two.",
                 name="JN-ARGUMENT-CONFLICT",
             )
-        check_choice("late", self.late, ("count", "error"))
+        check_choice("late", self.late, ("count", "error", "repair"))
+        object.__setattr__(self, "repair_within", freeze_delay("repair_within", self.repair_within))
+        if (self.late == "repair") != (self.repair_within is not None):
+            raise SpecError(
+                f"late={self.late!r} and repair_within={self.repair_within!r} do not fit. Pass both, late='repair' and "
+                "a distance such as repair_within='1h', or neither.",
+                name="JN-ARGUMENT-CONFLICT",
+            )
+        if self.late == "repair" and self.order is None:
+            raise SpecError(
+                "late='repair' needs an order, by which changes are late. Pass, for example, order=jn.Order('ts').",
+                name="JN-ARGUMENT-CONFLICT",
+            )

@@ -54,11 +54,12 @@ class RowOrder:
 
 @dataclass(frozen=True)
 class SourceOrder:
-    """The column that orders a source, the type in which it is read, and the delay in steps of order codes."""
+    """The column that orders a source, and the type in which it is read. Distances are in steps of order codes."""
 
     column: str
     type: pa.DataType
     delay: int | float  # for floats, a float
+    repair_within: int | float
 
     @classmethod
     def of(cls, name: str, source: Source, data_type: pa.DataType | None = None) -> SourceOrder:
@@ -80,13 +81,16 @@ class SourceOrder:
                 f"up to {_CODED_DIGITS} digits, dates or timestamps.",
                 name="JN-TYPE-UNSUPPORTED",
             )
-        steps = in_steps("delay", order.delay or 0, domain, pa.schema([]))
-        if steps.is_infinite():
-            raise SpecError(
-                f"delay={order.delay!r} of source {name!r} exceeds the range of its order. Pass a smaller delay.",
-                name="JN-ARGUMENT-VALUE",
-            )
-        return cls(column, data_type, domain.whole(steps))
+        distances = []
+        for argument, value in (("delay", order.delay), ("repair_within", source.repair_within)):
+            steps = in_steps(argument, value or 0, domain, pa.schema([]))
+            if steps.is_infinite():
+                raise SpecError(
+                    f"{argument}={value!r} of source {name!r} exceeds the range of its order. Pass a smaller distance.",
+                    name="JN-ARGUMENT-VALUE",
+                )
+            distances.append(domain.whole(steps))
+        return cls(column, data_type, *distances)
 
     def codes(self, values: pa.Array) -> Ints | None:
         """Return the codes of values; None if one is null or NaN."""
@@ -96,11 +100,18 @@ class SourceOrder:
 
     def frontier(self, greatest: int) -> int:
         """Return the least code that is not late after the greatest one."""
+        return self._before(greatest, self.delay)
+
+    def repair_frontier(self, greatest: int) -> int:
+        """Return the least code whose changes are applied after the greatest one. Others are excluded."""
+        return self._before(greatest, self.delay + self.repair_within)
+
+    def _before(self, greatest: int, distance: int | float) -> int:
         if pat.is_floating(self.type):
-            return int(float_codes(floats_of(np.array([greatest])) - self.delay)[0])
+            return int(float_codes(floats_of(np.array([greatest])) - distance)[0])
         bits = 64 if pat.is_decimal(self.type) else self.type.bit_width
         least = 0 if pat.is_unsigned_integer(self.type) else -(1 << (bits - 1))
-        return max(greatest - int(self.delay), least)
+        return max(greatest - int(distance), least)
 
     def value(self, code: int) -> pa.Array:
         """Return the value of a code, as an array."""

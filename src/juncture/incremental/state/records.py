@@ -25,8 +25,8 @@ _WEIGHT = " weight"
 class Position:
     """The epoch of a maintained query, and the offset of its sources.
 
-    ``missing`` and ``late`` count unmatched deletes and late changes of each source, and ``greatest`` has the greatest
-    order code of each source with an order.
+    ``missing`` counts unmatched deletes of each source, ``late`` and ``repaired`` late changes that were excluded and
+    applied, and ``greatest`` has the greatest order code of each source with an order.
     """
 
     epoch: int
@@ -34,11 +34,13 @@ class Position:
     missing: dict[str, int]
     late: dict[str, int] = field(default_factory=dict)
     greatest: dict[str, int] = field(default_factory=dict)
+    repaired: dict[str, int] = field(default_factory=dict)
 
     def next(self, offset: Any) -> Position:
         """Return the position of the next epoch, with counts that may be changed until it is committed."""
         offset = self.offset if offset is None else offset
-        return Position(self.epoch + 1, offset, dict(self.missing), dict(self.late), dict(self.greatest))
+        counts = (dict(each) for each in (self.missing, self.late, self.greatest, self.repaired))
+        return Position(self.epoch + 1, offset, *counts)
 
 
 class EpochFile:

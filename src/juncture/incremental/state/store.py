@@ -65,6 +65,9 @@ _IDENTITY, _MANIFEST, _LAST, _EPOCH = b"identity", b"manifest", b"last ", b"e"
 _EARLIER_IDENTITIES = b"join", b"view"
 """Keys of the identity in versions up to 3."""
 
+_ORDER_FIELDS = "late", "greatest", "repaired"
+"""The fields of a position by sources with an order."""
+
 _LARGE_BYTES = 1 << 24
 """Changes of an answer with more bytes are written to a file of their own, in place of the write-ahead log."""
 
@@ -244,7 +247,7 @@ class Store:
         manifest = self._manifest
         if "epoch" not in manifest:
             return None
-        orders = manifest.get("late", {}), manifest.get("greatest", {})
+        orders = (manifest.get(name, {}) for name in _ORDER_FIELDS)
         return Position(manifest["epoch"], manifest["offset"], manifest["missing"], *orders)
 
     def runs(self, table: str) -> list[tuple[Index, Mask, int]]:
@@ -548,7 +551,7 @@ def _stream_of(batch: pa.RecordBatch) -> bytes:
 
 def _position_fields(position: Position) -> dict[str, Any]:
     fields = {"epoch": position.epoch, "offset": position.offset, "missing": dict(position.missing)}
-    return fields | {"late": dict(position.late), "greatest": dict(position.greatest)}
+    return fields | {name: dict(getattr(position, name)) for name in _ORDER_FIELDS}
 
 
 def _numbers(manifest: Mapping[str, Any]) -> set[int]:
