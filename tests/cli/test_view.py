@@ -168,6 +168,20 @@ def test_a_folder_has_a_file_for_each_epoch():
     assert [pq.read_metadata(file).num_rows for file in files] == [2, 2, 1]
 
 
+def test_a_table_with_an_order_is_forgotten_and_explained():
+    Path("in.jsonl").write_text("".join(f'{{"n": {n}}}\n' for n in (3, 20, 16, 14, 9)))
+    query = "SELECT n // 10 AS w, count(*) AS c FROM s GROUP BY ALL"
+    shared = ("--columns", "s=n bigint", "--changes", "s=in.jsonl", "--epoch-rows", "1", "--output-format", "json")
+    ordered = (*shared, "--order", "s=n", "--delay", "s=5")
+    assert [row for row in rows(view(query, *ordered)) if row[0] == 1] == [(1, 1, 1)]
+    repaired = rows(view(query, *ordered, "--late", "s=repair:2", "--final-rows", "forget"))
+    assert sorted(row for row in repaired if row[0] == 1) == [(1, 1, -1), (1, 1, 1), (1, 2, 1)]
+    assert "'n' is 14, but the frontier is 15" in view(query, *ordered, "--late", "s=error").stderr
+    result = view(query, *ordered, "--explain-format", "json")
+    (retained,) = [each for each in json.loads(result.stderr)["operators"] if each["operator"] == "rows of s"]
+    assert retained["retention"] == "forgets rows when n < frontier of s"
+
+
 WRONG = {
     "CSV": ("book,copies\nEmma,3\n\nEmma,x\nEmma,y\n", "JN-FILE-DAMAGED", "in line 4 of in cannot be read"),
     "JSON": ('{"book": "Emma"}\n{"book": 1}\n', "JN-FILE-DAMAGED", "in line 2 of in cannot be read"),
@@ -209,6 +223,13 @@ ARGUMENTS = {
     "epochs": ("--source", "sales=sales.parquet", "--epoch-rows", "1", "--epoch-by", "day"),
     "format": ("--source", "sales=sales.parquet", "--format", "xml"),
     "output": ("--source", "sales=sales.parquet", "--output-format", "parquet"),
+    "explain": ("--source", "sales=sales.parquet", "--explain-format", "xml"),
+    "order": ("--source", "sales=sales.parquet", "--order", "sale=copies"),
+    "delay": ("--source", "sales=sales.parquet", "--delay", "sales=5"),
+    "unit": ("--source", "sales=sales.parquet", "--order", "sales=copies", "--delay", "sales=5s"),
+    "late": ("--source", "sales=sales.parquet", "--order", "sales=copies", "--late", "sales=repair"),
+    "rule": ("--source", "sales=sales.parquet", "--order", "sales=copies", "--late", "sales=never"),
+    "final": ("--source", "sales=sales.parquet", "--final-rows", "drop"),
 }
 
 

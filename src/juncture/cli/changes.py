@@ -6,7 +6,7 @@ import re
 import sys
 import tempfile
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +20,7 @@ import typer
 import juncture as jn
 from juncture.cli.console import messages
 from juncture.cli.inputs import Reading, as_parquet, text_options
-from juncture.cli.options import STANDARD_INPUT, STANDARD_OUTPUT, check_there
+from juncture.cli.options import STANDARD_INPUT, STANDARD_OUTPUT, check_there, distance_of
 from juncture.cli.progress import step
 from juncture.cli.show import count, print_plan
 from juncture.errors import DataError, SchemaError, SpecError, did_you_mean
@@ -53,22 +53,19 @@ def run(asked: ViewOptions) -> None:
         reading = Reading(named=asked.input_format, text=text)
         first = {
             name: _FirstRows(ParquetSource(as_parquet(path, side=name, reading=reading, folder=folder).paths))
-            for name, path in asked.first_rows.items()
+            for name, path in asked.by_table("source").items()
         }
         tables = {name: rows.schema for name, rows in first.items()}
-        for name, declared in asked.declared.items():
+        for name, declared in asked.by_table("columns").items():
             if name in tables:
                 raise SpecError(
                     f"Table {name!r} has --source and --columns. Pass one of them.", name="JN-ARGUMENT-CONFLICT"
                 )
             tables[name] = _schema(declared)
         inputs = [_input(each, tables, asked.input_format) for each in asked.changes]
-        changing = {name for each in inputs for name in each.tables}
-        sources = {name: jn.Source(schema, static=name not in changing) for name, schema in tables.items()}
-        deletes: Any = asked.unmatched_deletes
-        view = stack.enter_context(
-            jn.view(asked.state, asked.sql, sources=sources, memory=asked.memory, unmatched_deletes=deletes)
-        )
+        sources = _sources(asked, tables, {name for each in inputs for name in each.tables})
+        rules: dict[str, Any] = {"unmatched_deletes": asked.unmatched_deletes, "final_rows": asked.final_rows}
+        view = stack.enter_context(jn.view(asked.state, asked.sql, sources=sources, memory=asked.memory, **rules))
         rule = EpochRule(asked.epoch_rows, asked.epoch_by)
         source = PipesSource(inputs, tables, first, rule, text, continued=asked.continued)
         sink: Sink = jn.into_files(asked.output)
@@ -79,8 +76,32 @@ def run(asked: ViewOptions) -> None:
             follower = jn.follow(view, source, sink, on_epoch=lambda done: report(count(done.epoch, "epoch")))
             stack.callback(follower.close)
             _follow(follower, source)
-        if asked.explain:
+        if asked.explain_format in ("json", "html"):
+            form: Any = asked.explain_format
+            typer.echo(view.explain(format=form), err=True)
+        elif asked.explain or asked.explain_format:
             print_plan(view.explain(), messages())
+
+
+def _sources(asked: ViewOptions, tables: Mapping[str, pa.Schema], changing: Collection[str]) -> dict[str, jn.Source]:
+    """Return the declared tables. Those without changes are static."""
+    orders, delays, rules = (asked.by_table(option) for option in ("order", "delay", "late"))
+    for option, named, known in (("order", orders, tables), ("delay", delays, orders), ("late", rules, orders)):
+        for name in named:
+            if name not in known:
+                missing = "--source or --columns" if option == "order" else "--order"
+                raise SpecError(
+                    f"--{option} names table {name!r}, which has no {missing}. {did_you_mean(name, known)}",
+                    name="JN-ARGUMENT-VALUE",
+                )
+    sources = {}
+    for name, schema in tables.items():
+        order = jn.Order(orders[name], delay=distance_of("--delay", delays.get(name))) if name in orders else None
+        late: Any
+        late, sign, within = rules.get(name, "count").partition(":")
+        repaired = distance_of("--late", within) if sign else None
+        sources[name] = jn.Source(schema, name not in changing, order, late, repaired)
+    return sources
 
 
 def _follow(follower: Follower, source: PipesSource) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from decimal import Decimal
 from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -109,7 +108,7 @@ def asof(
     values = locals()
     from juncture.spec.asof import Asof
 
-    return _spec(Asof, values, tolerance=_distance("--tolerance", tolerance), order_by=order_by or ())
+    return _spec(Asof, values, tolerance=options.distance_of("--tolerance", tolerance), order_by=order_by or ())
 
 
 @_command("range")
@@ -133,7 +132,7 @@ def range_(
     juncture join range a.csv b.csv --on x --lower -5 --upper 5 --by k --agg value=mean,max -o out.parquet[/dim]
     """
     values = locals()
-    limits = {"lower": _distance("--lower", lower), "upper": _distance("--upper", upper)}
+    limits = {"lower": options.distance_of("--lower", lower), "upper": options.distance_of("--upper", upper)}
     from juncture.spec.range import Range
 
     return _spec(Range, values, agg=_aggregates(agg), **limits)
@@ -206,19 +205,6 @@ def equi(
     from juncture.spec.equi import Equi
 
     return _spec(Equi, values, where=values.pop("condition"), agg=_aggregates(agg))
-
-
-def _distance(option: str, text: str | None) -> int | Decimal | str | None:
-    """Return an exact number, or the text for the spec to parse."""
-    if text is None:
-        return None
-    if not text.strip():
-        raise SpecError(
-            f"{option} is empty. Pass a duration such as 5m, a number or a left column.", name="JN-ARGUMENT-VALUE"
-        )
-    if re.fullmatch(r"\s*[+-]?\d+\s*", text):
-        return int(text)
-    return Decimal(text.strip()) if re.fullmatch(r"\s*[+-]?(\d*\.?\d+|\d+\.)([eE][+-]?\d+)?\s*", text) else text
 
 
 def _interval(names: tuple[str, str]) -> tuple[str | None, str | None]:

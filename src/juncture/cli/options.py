@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -284,3 +286,16 @@ def delimiter_of(text: str) -> str:
             name="JN-ARGUMENT-VALUE",
         )
     return character
+
+
+def distance_of(option: str, text: str | None) -> int | Decimal | str | None:
+    """Return an exact number, or the text for the spec to parse."""
+    if text is None:
+        return None
+    if not text.strip():
+        raise SpecError(
+            f"{option} is empty. Pass a duration such as 5m, or a number or column.", name="JN-ARGUMENT-VALUE"
+        )
+    if re.fullmatch(r"\s*[+-]?\d+\s*", text):
+        return int(text)
+    return Decimal(text.strip()) if re.fullmatch(r"\s*[+-]?(\d*\.?\d+|\d+\.)([eE][+-]?\d+)?\s*", text) else text

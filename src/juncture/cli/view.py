@@ -47,6 +47,33 @@ class ViewOptions:
             help="Columns of a table that is empty first, such as 'sales=id bigint, price decimal(9,2)'. Repeatable.",
         ),
     ] = None
+    order: Annotated[
+        list[str] | None,
+        _tables(
+            metavar="TABLE=COLUMN",
+            help="Column of a table that grows, such as a time. Rows that later changes cannot need are forgotten. "
+            "Repeatable.",
+        ),
+    ] = None
+    delay: Annotated[
+        list[str] | None,
+        _tables(
+            metavar="TABLE=DISTANCE",
+            help="How far values of --order may be behind earlier ones: a duration such as 10s, or a number. "
+            "Repeatable.",
+        ),
+    ] = None
+    late: Annotated[
+        list[str] | None,
+        _tables(
+            metavar="TABLE=RULE",
+            help="Changes farther behind: count (default) excludes and counts them, error refuses them, and repair:1h "
+            "applies those up to an hour behind the delay. Repeatable.",
+        ),
+    ] = None
+    final_rows: Annotated[
+        str, _tables(metavar="RULE", help="Rows of the result that can no longer change: keep or forget.")
+    ] = "keep"
     epoch_rows: Annotated[
         int | None, _epochs(metavar="COUNT", min=1, help="Rows of an epoch. Default: those that wait.")
     ] = None
@@ -87,25 +114,40 @@ class ViewOptions:
     explain: Annotated[bool, _run("--explain", help="Print the operators at the end, with rows, memory and time.")] = (
         False
     )
+    explain_format: Annotated[
+        str | None, _run(metavar="NAME", help="Format of --explain: text (default), json or html. Implies --explain.")
+    ] = None
 
-    @property
-    def first_rows(self) -> dict[str, str]:
-        """The paths of --source by table."""
-        return _named("--source", self.source)
+    def by_table(self, option: str) -> dict[str, str]:
+        """Return the values of a repeatable option, such as ``source``, by table."""
+        named = dict[str, str]()
+        for text in getattr(self, option) or ():
+            name, sign, value = text.partition("=")
+            if not sign or not name.strip() or name in named:
+                problem = "names a table twice" if name in named else "has no table"
+                raise SpecError(
+                    f"--{option} {text!r} {problem}. Expected each table once, such as --{option} {_EXAMPLES[option]}.",
+                    name="JN-ARGUMENT-VALUE",
+                )
+            named[name] = value
+        return named
 
-    @property
-    def declared(self) -> dict[str, str]:
-        """The columns of --columns by table."""
-        return _named("--columns", self.columns)
+
+_EXAMPLES = {
+    "source": "sales=sales.csv", "columns": "'sales=id bigint'", "order": "sales=ts", "delay": "sales=10s",
+    "late": "sales=error",
+}  # fmt: skip
 
 
 def _view(**arguments: Any) -> None:
     asked = ViewOptions(**arguments)
-    for name, path in asked.first_rows.items():
+    for name, path in asked.by_table("source").items():
         check_there(path, name)
     if asked.epoch_rows is not None and asked.epoch_by is not None:
         raise SpecError("--epoch-rows and --epoch-by exclude each other. Pass one.", name="JN-ARGUMENT-CONFLICT")
     check_choice("--output-format", asked.output_format, _OUTPUT_FORMATS)
+    check_choice("--explain-format", asked.explain_format or "text", ("text", "json", "html"))
+    check_choice("--final-rows", asked.final_rows, ("keep", "forget"))
     # Most modules are imported from here on, so that errors in arguments are reported at once.
     from juncture.cli.changes import run
 
@@ -122,19 +164,3 @@ view = with_parameters(
 --columns 'sales=book string, copies int' --changes sales=- --output-format json --state state[/dim]
     """,
 )
-
-
-def _named(option: str, texts: list[str] | None) -> dict[str, str]:
-    """Return the values of a repeatable option by table."""
-    named = dict[str, str]()
-    for text in texts or ():
-        name, sign, value = text.partition("=")
-        if not sign or not name.strip() or name in named:
-            problem = "names a table twice" if name in named else "has no table"
-            example = "sales=sales.csv" if option == "--source" else "'sales=id bigint'"
-            raise SpecError(
-                f"{option} {text!r} {problem}. Expected each table once, such as {option} {example}.",
-                name="JN-ARGUMENT-VALUE",
-            )
-        named[name] = value
-    return named
