@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from juncture.errors import DataError, StateError
+from juncture.incremental.changes.change_batch import ChangeBatch
 from juncture.incremental.operators.join import JoinOperator
 from juncture.incremental.plan.physical import operators_of
 from juncture.incremental.plan.prune import pruned
 from juncture.incremental.plan.push import pushed
-from juncture.incremental.population import Loader
 from juncture.incremental.runtime import Query, Runtime
 from juncture.incremental.sql.reader import read_query
 from juncture.incremental.state.policy import MemoryPolicy, store_opener
@@ -54,7 +54,8 @@ def changed(name, *rows):
     columns = list(zip(*rows, strict=True))
     arrays = [pa.array(column, each.type) for column, each in zip(columns, SCHEMAS[name], strict=False)]
     schema = pa.schema([(str(place), each.type) for place, each in enumerate(SCHEMAS[name])])
-    return {name: [(pa.RecordBatch.from_arrays(arrays, schema=schema), pa.array(columns[-1]).to_numpy())]}
+    rows = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return {name: [ChangeBatch(rows, pa.array(columns[-1]).to_numpy())]}
 
 
 def counted(batches):
@@ -66,7 +67,7 @@ def counted(batches):
 def test_each_answer_has_its_changes(opened):
     runtime = opened()
     first = changed("people", (1, "Adam", 1), (2, "Eve", 1)) | changed("sales", (1, 3, 1), (1, 4, 1))
-    answers = runtime.populate(first, {"at": 1}, Loader(runtime, written))
+    answers = runtime.populate(first, {"at": 1})
     assert {name: counted(each) for name, each in answers.items()} == {
         "rows": {(1, "Adam", 3): 1, (1, "Adam", 4): 1},
         "sums": {("Adam", 7): 1},
@@ -94,7 +95,7 @@ def test_each_answer_has_its_changes(opened):
 def test_an_epoch_that_one_answer_refuses(opened):
     runtime = opened()
     first = changed("people", (1, "Adam", 1)) | changed("sales", (1, 3, 1))
-    runtime.populate(first, None, Loader(runtime, written))
+    runtime.populate(first, None)
     with pytest.raises(DataError, match=r"changes of sales delete a row .*'price': 9"):
         runtime.apply(changed("people", (2, "Eve", 1)) | changed("sales", (1, 9, -1)), None)
 

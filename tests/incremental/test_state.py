@@ -15,6 +15,7 @@ import pytest
 
 import juncture as jn
 from juncture.errors import PlanError, StateError
+from juncture.incremental.changes.change_batch import ChangeBatch
 from juncture.incremental.state.blocks import BlockRows
 from juncture.incremental.state.policy import MemoryPolicy
 from juncture.incremental.state.records import Position
@@ -180,10 +181,10 @@ def one_table(folder: Path) -> Store:
     return Store(folder, "view", MemoryPolicy.of(1 << 26), {}, {"sales": SALES})
 
 
-def some_sales(first: int, count: int = 30) -> tuple[pa.RecordBatch, np.ndarray]:
+def some_sales(first: int, count: int = 30) -> ChangeBatch:
     numbers = range(first, first + count)
     batch = pa.record_batch([pa.array(numbers), pa.array([f"b{number}" for number in numbers])], schema=SALES)
-    return batch, np.ones(count, np.int64)
+    return ChangeBatch(batch, np.ones(count, np.int64))
 
 
 def unsorted(batch: pa.RecordBatch, weights: np.ndarray) -> BlockRows:

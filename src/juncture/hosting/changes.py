@@ -13,11 +13,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 
 from juncture.hosting.buckets import Buckets
 from juncture.hosting.hosted_join import HostedJoin, State, StoredBatch
-from juncture.incremental.changes.change_batch import read_changes
+from juncture.incremental.changes.change_batch import ChangeBatch, read_changes
 from juncture.incremental.changes.identity import identity_of
+from juncture.incremental.dataflow import ANSWER
 from juncture.incremental.join import ChangeJoin, ChangeSetup, described
-from juncture.incremental.operators.operator import Change
-from juncture.incremental.runtime import ANSWER
 from juncture.incremental.state.records import Position, unweighted, weighted
 from juncture.incremental.state.run import Run
 from juncture.kernels.array_types import Ints
@@ -101,7 +100,7 @@ class ChangeBucket(ChangeJoin):
 
     def step(self, packets: Iterable[Packet]) -> list[pa.RecordBatch]:
         """Apply the changes of a micro-batch in this bucket, and return those of the result."""
-        changes: dict[Side, list[Change]] = {side: [] for side in SIDES}
+        changes: dict[str, list[ChangeBatch]] = {side: [] for side in SIDES}
         for packet in packets:
             side: Side = "left" if packet.side == "left" else "right"
             changes[side] += [unweighted(batch) for batch in packet.rows.to_batches()]

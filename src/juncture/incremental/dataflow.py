@@ -11,10 +11,11 @@ from types import MappingProxyType
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import rows_at
 from juncture.errors import DataError
+from juncture.incremental.changes.change_batch import ChangeBatches, ChangesByName
+from juncture.incremental.changes.identity import consolidated
 from juncture.incremental.changes.source import Source
-from juncture.incremental.operators.operator import Flow, ViewOperator, consolidated
+from juncture.incremental.operators.operator import ViewOperator
 from juncture.incremental.operators.order import SourceOrder
 from juncture.incremental.plan.physical import OperatorGraph
 from juncture.incremental.state.records import Position
@@ -22,8 +23,24 @@ from juncture.incremental.state.tables import StateTable
 from juncture.kernels.array_types import Words
 from juncture.ordered.arithmetic import MIN_CODE
 
-Flows = Mapping[str, Flow]
-"""Changes by source, or by answer."""
+Batches = dict[str, list[pa.RecordBatch]]
+"""What a query returns, by the name of the answer."""
+
+ANSWER = "answer"
+"""The name of the only answer of a query."""
+
+
+@contextmanager
+def one_epoch(what: str) -> Iterator[None]:
+    """Raise `DataError` if the values of a column do not fit one Arrow array. ``what`` names the changes."""
+    try:
+        yield
+    except pa.ArrowException as error:
+        raise DataError(
+            f"The {what} are too large for one epoch: {error}. Split them into several epochs, or cast the column to a "
+            "large type, such as pa.large_string().",
+            name="JN-EPOCH-SIZE",
+        ) from error
 
 
 class Dataflow:
@@ -58,11 +75,11 @@ class Dataflow:
         """Return the name in a store of the rows that an operator has under a name."""
         return f"{self.graph.operators.index(operator)} {operator.label}: {name}"
 
-    def run(self, changes: Flows, *, wants_answers: bool = True) -> Flows:
+    def run(self, changes: ChangesByName, *, wants_answers: bool = True) -> ChangesByName:
         """Return the output of an epoch, or raise `DataError` for a failed value. `commit` or `abandon` must follow."""
         readers = Counter(each for operator in self.graph.operators for each in self._inputs(operator))
         waiting = readers + Counter(self.graph.answers.values())
-        outputs: dict[ViewOperator, Flow] = {}
+        outputs: dict[ViewOperator, ChangeBatches] = {}
         for source, entry in self.graph.inputs.items():
             outputs[entry] = [each for each in changes.get(source, []) if each[0].num_rows]
             entry.emitted_rows += sum(len(weights) for _, weights in outputs[entry])
@@ -117,7 +134,7 @@ class Dataflow:
 
     # Orders
 
-    def in_time(self, name: str, flow: Flow, before: Position, after: Position, what: str) -> Flow:
+    def in_time(self, name: str, flow: ChangeBatches, before: Position, after: Position, what: str) -> ChangeBatches:
         """Return the changes of a source that are in time or repaired, and count late ones.
 
         ``what`` is the name of the changes in messages. The frontier is that before the epoch, so that changes of one
@@ -130,7 +147,8 @@ class Dataflow:
         if name in before.greatest:
             frontier, least = (each(before.greatest[name]) for each in (order.frontier, order.repair_frontier))
         changes = []
-        for batch, weights in flow:
+        for change in flow:
+            batch, weights = change
             codes = order.codes(batch.column(place))
             if codes is None:
                 raise DataError(
@@ -150,7 +168,7 @@ class Dataflow:
                     "These changes were not applied. Pass a greater delay to jn.Order, or late='count'.",
                     name="JN-ROW-LATE",
                 )
-            changes.append((batch, weights) if len(rows) == len(codes) else (rows_at(batch, rows), weights[rows]))
+            changes.append(change if len(rows) == len(codes) else change.some(rows))
             greatest = int(codes[weights > 0].max(initial=MIN_CODE))
             if greatest > MIN_CODE:
                 after.greatest[name] = max(greatest, after.greatest.get(name, greatest))
@@ -195,7 +213,7 @@ class Dataflow:
             operator.restored()
 
 
-def _step(operator: ViewOperator, flows: Sequence[Flow]) -> Flow:
+def _step(operator: ViewOperator, flows: Sequence[ChangeBatches]) -> ChangeBatches:
     """Return the output of an operator; if it fails, without rows whose weights cancel.
 
     In changes of a join, an old row of one table and a new row of another one may meet, for which an expression fails.
@@ -211,5 +229,5 @@ def _step(operator: ViewOperator, flows: Sequence[Flow]) -> Flow:
     return operator.step(remaining)
 
 
-def _rows(flows: Sequence[Flow]) -> int:
+def _rows(flows: Sequence[ChangeBatches]) -> int:
     return sum(len(weights) for flow in flows for _, weights in flow)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,13 +13,20 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.conversion import converted
-from juncture.incremental.changes.change_batch import ChangeFormat, read_changes, write_changes, written_schema
+from juncture.incremental.changes.change_batch import (
+    ChangeBatch,
+    ChangeBatches,
+    ChangeFormat,
+    read_changes,
+    write_changes,
+    written_schema,
+)
 from juncture.incremental.changes.identity import identity_of
-from juncture.incremental.operators.operator import Change, Flow, ViewOperator, repeated
+from juncture.incremental.dataflow import ANSWER
+from juncture.incremental.operators.operator import ViewOperator
 from juncture.incremental.operators.stored_join import StoredJoinOperator
 from juncture.incremental.plan.physical import OperatorGraph
-from juncture.incremental.population import JoinLoader
-from juncture.incremental.runtime import ANSWER, MaintainedQuery, Query, Runtime
+from juncture.incremental.runtime import MaintainedQuery, Query, Runtime
 from juncture.incremental.state.policy import MemoryPolicy, store_opener
 from juncture.local.plan import plan as plan_local
 from juncture.matching.output import Output, project, stored_join, stored_schema
@@ -101,9 +108,9 @@ class ChangeJoin(MaintainedQuery):
             "join",
             "jn.changes(…)",
             setup.unmatched_deletes,
+            identity=partial(identity_of, join.output_schema, "answer's"),
         )
-        self._runtime = Runtime(query, self._changes, store)
-        self._identity = identity_of(join.output_schema, "answer's")
+        self._runtime = Runtime(query, self._formatted, store)
 
     def last(self) -> list[pa.RecordBatch]:
         """Return the changes of the last epoch, for consumers that may have missed it, or those of `populate` again."""
@@ -145,8 +152,7 @@ class ChangeJoin(MaintainedQuery):
             If the epoch cannot be written to its folder. It is then not applied. If it is unknown whether it was
             committed, the join is closed: opened again, `epoch` returns the number of committed epochs.
         """
-        changes = {side: self._read(side, table) for side, table in zip(SIDES, (left, right), strict=True)}
-        return self._runtime.apply(changes, offset)[ANSWER]
+        return self._runtime.apply(self._streams(left, right), offset)[ANSWER]
 
     def populate(
         self, *, left: Any = None, right: Any = None, offset: Any = None, progress: Report | None = None
@@ -177,16 +183,17 @@ class ChangeJoin(MaintainedQuery):
         SpecError, SchemaError, DataError, StateError
             Like `apply`.
         """
-        streams = {side: self._read(side, table) for side, table in zip(SIDES, (left, right), strict=True)}
-        loader = JoinLoader(self._runtime, self._formatted, progress)
-        return self._runtime.populate(streams, offset, loader)[ANSWER]
+        return self._runtime.populate(self._streams(left, right), offset, progress)[ANSWER]
 
-    def _read(self, side: Side, changes: Any) -> Iterator[Change]:
+    def _streams(self, left: Any, right: Any) -> dict[str, Iterator[ChangeBatch]]:
+        return {"left": self._read("left", left), "right": self._read("right", right)}
+
+    def _read(self, side: Side, changes: Any) -> Iterator[ChangeBatch]:
         """Yield changes of a side, in the types of stored rows."""
         schema = self._operator.sides[side].schema
         for batch, weights in [] if changes is None else read_changes(changes, self.setup.schema(side), side):
             if batch.num_rows:
-                yield project(batch, schema), weights
+                yield ChangeBatch(project(batch, schema), weights)
 
     @property
     def _operator(self) -> StoredJoinOperator:
@@ -194,15 +201,7 @@ class ChangeJoin(MaintainedQuery):
         assert isinstance(operator, StoredJoinOperator)
         return operator
 
-    def _changes(self, _answer: str, flow: Flow) -> list[pa.RecordBatch]:
-        """Return the changes of the result, each row once."""
-        if not flow:
-            return []
-        weights = np.concatenate([weights for _, weights in flow])
-        batch, weights, _ = self._identity.consolidated([batch for batch, _ in flow], weights)
-        return self._formatted([(batch, weights)]) if batch.num_rows else []
-
-    def _formatted(self, rows: Iterable[Change]) -> list[pa.RecordBatch]:
+    def _formatted(self, _answer: str, rows: ChangeBatches) -> list[pa.RecordBatch]:
         """Return result rows in the format that users get."""
         formatted = []
         for batch, weights in rows:
@@ -239,11 +238,11 @@ class ChangeJoin(MaintainedQuery):
 
     def _rows(self, side: Side) -> Iterator[pa.RecordBatch]:
         schema = self.setup.schema(side)
-        for batch, weights in self._runtime.rows(side):
-            expanded = repeated(batch, weights)
+        for each in self._runtime.rows(side):
+            expanded = each.repeated()
             columns = [
                 converted(expanded.column(field.name), field.type)
-                if field.name in batch.schema.names
+                if field.name in expanded.schema.names
                 else pa.nulls(expanded.num_rows, field.type)
                 for field in schema
             ]

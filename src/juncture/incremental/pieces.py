@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
-from juncture.columnar.arrays import array_of, rows_of
-from juncture.incremental.dataflow import Flows
-from juncture.incremental.operators.operator import Change, Flow
+from juncture.incremental.changes.change_batch import ChangeBatch, ChangeBatches, ChangesByName
 from juncture.incremental.state.policy import ROW_BYTES
 
-Piece = dict[str, Flow]
+Piece = dict[str, ChangeBatches]
 """Rows by source."""
 
 _FOLLOWING = 4
@@ -44,7 +39,7 @@ class PieceSize:
         self.now_bytes = min(_CAREFUL * self.now_bytes, self.most_bytes * share)
 
 
-def pieces(streams: Mapping[Any, Iterable[Change]], together: Collection[str], size: PieceSize) -> Iterator[Piece]:
+def pieces(streams: Mapping[Any, Iterable[ChangeBatch]], together: Collection[str], size: PieceSize) -> Iterator[Piece]:
     """Yield at least one piece of rows. The sources in ``together`` are in the first piece, whatever their size."""
     piece: Piece = {}
     taken, is_first = 0.0, True
@@ -54,7 +49,8 @@ def pieces(streams: Mapping[Any, Iterable[Change]], together: Collection[str], s
                 yield piece
             piece, taken = {}, 0.0
             size.begin()
-        for batch, weights in streams[source]:
+        for change in streams[source]:
+            batch = change.rows
             row_bytes = ROW_BYTES + batch.nbytes / max(batch.num_rows, 1)
             first = 0
             while first < batch.num_rows:
@@ -63,16 +59,16 @@ def pieces(streams: Mapping[Any, Iterable[Change]], together: Collection[str], s
                     piece, taken, is_first = {}, 0.0, False
                 room = batch.num_rows if source in together else (size.now_bytes - taken) / row_bytes
                 count = min(batch.num_rows - first, int(max(1, min(room, batch.num_rows))))
-                piece.setdefault(source, []).append((batch.slice(first, count), weights[first : first + count]))
+                piece.setdefault(source, []).append(change.slice(first, count))
                 taken += row_bytes * count
                 first += count
     if piece or is_first:
         yield piece
 
 
-def combined(epochs: Iterable[Flows], most_rows: int) -> Iterator[list[Flows]]:
+def combined(epochs: Iterable[ChangesByName], most_rows: int) -> Iterator[list[ChangesByName]]:
     """Yield consecutive epochs together, with about ``most_rows`` changes or one epoch."""
-    some: list[Flows] = []
+    some: list[ChangesByName] = []
     rows = 0
     for epoch in epochs:
         some.append(epoch)
@@ -82,19 +78,3 @@ def combined(epochs: Iterable[Flows], most_rows: int) -> Iterator[list[Flows]]:
             some, rows = [], 0
     if some:
         yield some
-
-
-def deletes_last(changes: Iterable[Change]) -> Iterator[Change]:
-    """Yield the changes with deletes last, when the rows that they delete exist."""
-    deletes: Flow = []
-    for batch, weights in changes:
-        is_delete = weights < 0
-        if not is_delete.any():
-            yield batch, weights
-            continue
-        inserts: Flow = []
-        for mask, target in ((is_delete, deletes), (~is_delete, inserts)):
-            rows = np.flatnonzero(mask)
-            target.append((rows_of(batch, array_of(rows, pa.int64())), weights[rows]))
-        yield from inserts
-    yield from deletes

@@ -17,6 +17,7 @@ import math
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -26,11 +27,11 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.errors import StateError
-from juncture.incremental.dataflow import Dataflow, Flows
-from juncture.incremental.operators.operator import Change, Flow, consolidated
+from juncture.incremental.changes.change_batch import ChangeBatch, ChangeBatches, ChangesByName
+from juncture.incremental.changes.identity import consolidated
+from juncture.incremental.dataflow import ANSWER, Batches, Dataflow, one_epoch
 from juncture.incremental.operators.stored_join import StoredJoinOperator
 from juncture.incremental.pieces import PieceSize, pieces
-from juncture.incremental.runtime import ANSWER, Batches, Runtime
 from juncture.incremental.stages import Hashes, Stage, stages_of
 from juncture.incremental.state.pages import loose_pieces
 from juncture.incremental.state.policy import ROW_BYTES
@@ -42,8 +43,11 @@ from juncture.kernels.hash import order_by_code
 from juncture.runtime.progress import Report
 from juncture.spec.schema import SIDES, Side
 
-Locate = Callable[[str, Flow], Flow]
+Locate = Callable[[str, ChangeBatches], ChangeBatches]
 """Returns the rows of a source that can be applied, for the next step."""
+
+Write = Callable[[str, ChangeBatches], list[pa.RecordBatch]]
+"""Returns rows of an answer in the format that users get."""
 
 _BITS = 6
 _PARTS = 1 << _BITS
@@ -54,93 +58,87 @@ _PART_ROWS = 1 << 18
 _SCATTERED_ROWS = 1 << 17
 
 
-class Loader:
-    """Loads the first rows of a query, for `Runtime.populate`.
+@dataclass(frozen=True)
+class FirstRows:
+    """The first rows of some operators: by source, which sources never change, and what locates them."""
 
-    Parameters
-    ----------
-    runtime
-        The query.
-    write
-        Returns rows of an answer in the format that users get.
-    report
-        Progress callback.
-    """
+    flow: Dataflow
+    streams: Mapping[str, Iterable[ChangeBatch]]
+    static: Collection[str]
+    locate: Locate
 
-    def __init__(
-        self, runtime: Runtime, write: Callable[[str, Flow], list[pa.RecordBatch]], report: Report | None = None
-    ) -> None:
-        self._runtime = runtime
+
+def load_all(first: FirstRows, tables: StateTables | None, write: Write, report: Report | None) -> Batches:
+    """Load the first rows of a query, and return its answers, in a temporary file if the rows exceed the memory."""
+    join = next(iter(first.flow.graph.answers.values()))
+    if isinstance(join, StoredJoinOperator):
+        return _JoinLoader(first, tables, write, report, join).load()
+    return _Loader(first, tables, write, report).load()
+
+
+def load_part(first: FirstRows, tables: StateTables | None) -> None:
+    """Load the rows of some operators of a query, piece by piece."""
+    for _ in _load_pieces(first, tables, _piece_size(tables)):
+        pass
+    if tables is not None:
+        tables.after_piece()
+
+
+def _piece_size(tables: StateTables | None) -> PieceSize:
+    return PieceSize(math.inf if tables is None else tables.policy.piece_bytes)
+
+
+def _load_pieces(first: FirstRows, tables: StateTables | None, size: PieceSize) -> Iterator[ChangesByName]:
+    """Load rows piece by piece, and yield the outputs of each piece."""
+    is_first = True
+    for piece in pieces(first.streams, first.static, size):
+        if tables is not None:
+            tables.check()
+            if not is_first:
+                tables.after_piece()
+        is_first = False
+        outputs = first.flow.run({source: first.locate(source, rows) for source, rows in piece.items()})
+        first.flow.commit()
+        yield outputs
+        size.adapt(sum(len(weights) for rows in piece.values() for _, weights in rows), first.flow.most_rows)
+
+
+class _Loader:
+    """Loads the first rows of a query."""
+
+    def __init__(self, first: FirstRows, tables: StateTables | None, write: Write, report: Report | None) -> None:
+        self._first = first
+        self._tables = tables
         self._write = write
         self._report = report
 
-    def __call__(self, streams: Mapping[str, Iterable[Change]], locate: Locate) -> Batches:
-        """Return the rows of the answers, in a temporary file if the rows exceed the memory."""
-        changes = {source: iter(stream) for source, stream in streams.items()}
-        taken: dict[str, Flow] = {}
+    def load(self) -> Batches:
+        changes = {source: iter(stream) for source, stream in self._first.streams.items()}
+        taken: dict[str, ChangeBatches] = {}
         left_bytes = self._initial_bytes
         for source, stream in changes.items():
             taken[source], left_bytes = _gathered(stream, left_bytes)
         if left_bytes > 0:
-            return self._load_in_memory(taken, locate)
-        assert self._runtime.tables is not None
-        rows = {source: chain(taken[source], changes[source]) for source in changes}
-        return self._load_in_stages(self._runtime.tables, rows, locate)
-
-    def load_part(
-        self, flow: Dataflow, streams: Mapping[str, Iterable[Change]], static: Collection[str], locate: Locate
-    ) -> None:
-        """Load the rows of some operators of the query, for `Runtime.hand_over`."""
-        for _ in self._load_pieces(flow, streams, static, locate, self._piece_size()):
-            pass
-        if self._runtime.tables is not None:
-            self._runtime.tables.after_piece()
+            return self._load_in_memory(taken)
+        assert self._tables is not None
+        return self._load_in_stages(self._tables, {source: chain(taken[source], changes[source]) for source in changes})
 
     @property
     def _initial_bytes(self) -> float:
-        tables = self._runtime.tables
-        return math.inf if tables is None else tables.policy.initial_bytes
+        return math.inf if self._tables is None else self._tables.policy.initial_bytes
 
-    def _load_in_memory(self, rows: Mapping[str, Flow], locate: Locate) -> Batches:
-        flow, static = self._runtime.flow, self._runtime.static
-        first, *others = list(self._load_pieces(flow, rows, static, locate, self._piece_size()))
-        if self._runtime.tables is not None:
-            self._runtime.tables.after_piece()
-        answers = {name: list(self._runtime.living(name)) for name in first} if others else first
+    def _load_in_memory(self, rows: Mapping[str, ChangeBatches]) -> Batches:
+        size, graph = _piece_size(self._tables), self._first.flow.graph
+        first, *others = list(_load_pieces(replace(self._first, streams=rows), self._tables, size))
+        if self._tables is not None:
+            self._tables.after_piece()
+        answers = {name: list(graph.answers[name].living()) for name in first} if others else first
         return {name: self._write(name, changes) for name, changes in answers.items()}
-
-    def _piece_size(self) -> PieceSize:
-        tables = self._runtime.tables
-        return PieceSize(math.inf if tables is None else tables.policy.piece_bytes)
-
-    def _load_pieces(
-        self,
-        flow: Dataflow,
-        streams: Mapping[str, Iterable[Change]],
-        static: Collection[str],
-        locate: Locate,
-        size: PieceSize,
-    ) -> Iterator[Flows]:
-        """Load rows piece by piece, and yield the outputs of each piece."""
-        tables, is_first = self._runtime.tables, True
-        for piece in pieces(streams, static, size):
-            if tables is not None:
-                tables.check()
-                if not is_first:
-                    tables.after_piece()
-            is_first = False
-            outputs = flow.run({source: self._located(source, rows, locate) for source, rows in piece.items()})
-            flow.commit()
-            yield outputs
-            size.adapt(sum(len(weights) for rows in piece.values() for _, weights in rows), flow.most_rows)
-
-    def _located(self, source: str, rows: Flow, locate: Locate) -> Flow:
-        return locate(source, rows) if source in self._runtime.flow.graph.inputs else rows
 
     # In stages
 
-    def _load_in_stages(self, tables: StateTables, streams: Mapping[str, Iterable[Change]], locate: Locate) -> Batches:
-        folder, graph = tables.folder / "parts", self._runtime.flow.graph
+    def _load_in_stages(self, tables: StateTables, streams: Mapping[str, Iterable[ChangeBatch]]) -> Batches:
+        folder, graph = tables.folder / "parts", self._first.flow.graph
         shutil.rmtree(folder, ignore_errors=True)
         try:
             folder.mkdir()
@@ -150,12 +148,12 @@ class Loader:
                     for number, name in enumerate(graph.answers)
                 }
                 spools: dict[str, _Spool] = {}
-                stages = stages_of(graph, self._runtime.static)
+                stages = stages_of(graph, self._first.static)
                 for stage in stages:
                     for name, hashes in stage.hashes.items():
                         spools[name] = files.enter_context(closing(_Spool(folder / str(len(spools)), hashes)))
                 for stage in stages:
-                    self._load_stage(stage, tables, streams, spools, answers, locate)
+                    self._load_stage(stage, tables, streams, spools, answers)
                 return {name: each.read() for name, each in answers.items()}
         except OSError as error:
             raise StateError(
@@ -170,36 +168,41 @@ class Loader:
         self,
         stage: Stage,
         tables: StateTables,
-        streams: Mapping[str, Iterable[Change]],
+        streams: Mapping[str, Iterable[ChangeBatch]],
         spools: Mapping[str, _Spool],
         answers: Mapping[str, _AnswerFile],
-        locate: Locate,
     ) -> None:
         """Load the rows of a stage, and write its outputs for later stages and for the user."""
-        size = self._piece_size()
+        size, graph = _piece_size(tables), stage.flow.graph
         inputs = {name: spools[name] for name in stage.hashes}
         for source in stage.hashes.keys() & streams.keys():
             inputs[source].add(streams[source], partial(self._notify, source))
         for spool in inputs.values():
             spool.close()
+
+        def first_rows(rows: Mapping[str, Iterable[ChangeBatch]], static: Collection[str]) -> FirstRows:
+            return FirstRows(stage.flow, rows, static, locate)
+
+        def locate(source: str, rows: ChangeBatches) -> ChangeBatches:
+            return self._first.locate(source, rows) if source in self._first.flow.graph.inputs else rows
+
         if not stage.has_parts:
-            rows = {source: streams.get(source, ()) for source in stage.flow.graph.inputs}
+            rows = {source: streams.get(source, ()) for source in graph.inputs}
             rows |= {name: spool.rows(range(_PARTS)) for name, spool in inputs.items()}
-            for outputs in self._load_pieces(stage.flow, rows, stage.static, locate, size):
+            for outputs in _load_pieces(first_rows(rows, stage.static), tables, size):
                 _pass_on(stage, outputs, spools)
             tables.after_piece()
-            for name in answers.keys() & stage.flow.graph.answers.keys():
-                for change in self._runtime.living(name):
+            for name in answers.keys() & graph.answers.keys():
+                for change in graph.answers[name].living():
                     answers[name].add(self._write(name, [change]))
             return
         size.begin()
-        for some, is_small in _grouped(
-            sum((spool.sizes for spool in inputs.values()), np.zeros(_PARTS, np.int64)), size
-        ):
+        sizes = sum((spool.sizes for spool in inputs.values()), np.zeros(_PARTS, np.int64))
+        for some, is_small in _grouped(sizes, size):
             rows = {name: spool.rows(some) for name, spool in inputs.items()}
             # The rows of an answer are one piece, which has no changes of earlier rows.
-            is_whole = is_small or answers.keys() & stage.flow.graph.answers.keys()
-            for outputs in self._load_pieces(stage.flow, rows, rows if is_whole else stage.static, locate, size):
+            is_whole = is_small or answers.keys() & graph.answers.keys()
+            for outputs in _load_pieces(first_rows(rows, rows if is_whole else stage.static), tables, size):
                 _pass_on(stage, outputs, spools)
                 for name in answers.keys() & outputs.keys():
                     answers[name].add(self._write(name, outputs[name]))
@@ -212,7 +215,7 @@ class Loader:
             self._report(phase, done, total)
 
 
-def _pass_on(stage: Stage, outputs: Flows, spools: Mapping[str, _Spool]) -> None:
+def _pass_on(stage: Stage, outputs: ChangesByName, spools: Mapping[str, _Spool]) -> None:
     """Write the outputs of a stage for other stages, which may load the first ones without the last ones."""
     for name in stage.passed:
         flow = outputs[name]
@@ -232,13 +235,16 @@ class _Spool:
         self._hashes = hashes
         self._writers: dict[int, pa.ipc.RecordBatchStreamWriter] = {}
 
-    def add(self, changes: Iterable[Change], notify: Callable[[int, int], None] = lambda _done, _total: None) -> None:
+    def add(
+        self, changes: Iterable[ChangeBatch], notify: Callable[[int, int], None] = lambda _done, _total: None
+    ) -> None:
         """Write rows."""
         done = 0
-        for batch, weights in _slices(changes):
+        for each in _slices(changes):
+            batch = each.rows
             row_bytes = batch.nbytes // max(1, batch.num_rows) + ROW_BYTES
-            order, ends = None, np.array([0, batch.num_rows])
-            combined = weighted(batch, weights)
+            ends = np.array([0, batch.num_rows])
+            combined = weighted(*each)
             if self._hashes is not None:
                 order, ends = _by_part(self._hashes(batch), _BITS)
                 combined = rows_of(combined, array_of(order, pa.int32()))
@@ -256,7 +262,7 @@ class _Spool:
     def _file(self, part: int) -> str:
         return f"{self._path}-{part}.arrow"
 
-    def rows(self, parts: Iterable[int]) -> Iterator[Change]:
+    def rows(self, parts: Iterable[int]) -> Iterator[ChangeBatch]:
         """Yield the rows of some parts, and remove their files."""
         for part in parts:
             if part in self._writers:
@@ -298,15 +304,18 @@ class _AnswerFile:
             self._writer.close()
 
 
-class JoinLoader(Loader):
+class _JoinLoader(_Loader):
     """Loads the first rows of a join."""
 
     def __init__(
-        self, runtime: Runtime, write: Callable[[Iterable[Change]], list[pa.RecordBatch]], report: Report | None
+        self,
+        first: FirstRows,
+        tables: StateTables | None,
+        write: Write,
+        report: Report | None,
+        join: StoredJoinOperator,
     ) -> None:
-        super().__init__(runtime, lambda _answer, rows: write(rows), report)
-        join = runtime.flow.graph.answers[ANSWER]
-        assert isinstance(join, StoredJoinOperator)
+        super().__init__(first, tables, write, report)
         self._join = join
 
     @property
@@ -314,13 +323,13 @@ class JoinLoader(Loader):
         # Rows without a key cannot be divided.
         return super()._initial_bytes if self._join.has_parts else math.inf
 
-    def _load_in_memory(self, rows: Mapping[str, Flow], locate: Locate) -> Batches:
-        changes: dict[Side, Flow] = {side: rows[side] for side in SIDES}
-        tables, answer = self._runtime.tables, list[pa.RecordBatch]()
+    def _load_in_memory(self, rows: Mapping[str, ChangeBatches]) -> Batches:
+        changes: dict[Side, ChangeBatches] = {side: rows[side] for side in SIDES}
+        tables, answer = self._tables, list[pa.RecordBatch]()
         writers = {} if tables is None else {side: tables.writer(is_sorted=False) for side in SIDES}
         joined = {side: self._concatenator(side, changes[side]) for side in SIDES}
         for part in _in_parts(self._join, changes):
-            answer += self._write(ANSWER, self._join.step([locate(side, part[side]) for side in SIDES]))
+            answer += self._write(ANSWER, self._join.step([self._first.locate(side, part[side]) for side in SIDES]))
             for side, each in self._join.sides.items():
                 # Rows of other parts have other keys.
                 for run in each.arrangement.memory:
@@ -330,7 +339,7 @@ class JoinLoader(Loader):
                             writers[side].add(loose)
                 each.arrangement.memory = []
         for side, each in self._join.sides.items():
-            with self._runtime.one_epoch(side):
+            with one_epoch(f"{side} changes"):
                 whole = joined[side].run()
             each.arrangement.memory = [] if whole is None else [whole[0]]
             if tables is not None:
@@ -338,7 +347,7 @@ class JoinLoader(Loader):
         self._join.commit()
         return {ANSWER: answer}
 
-    def _concatenator(self, side: Side, changes: Flow) -> RunConcatenator:
+    def _concatenator(self, side: Side, changes: ChangeBatches) -> RunConcatenator:
         """Return what concatenates the rows of a side into one run."""
         own = self._join.sides[side]
         batches = [batch for batch, _ in changes]
@@ -348,18 +357,20 @@ class JoinLoader(Loader):
         return RunConcatenator(rows, own.schema, has_all, lines, own.arrangement.matching)
 
 
-def _gathered(changes: Iterator[Change], most_bytes: float) -> tuple[Flow, float]:
+def _gathered(changes: Iterator[ChangeBatch], most_bytes: float) -> tuple[ChangeBatches, float]:
     """Return changes up to about ``most_bytes``, and the bytes that remain: none if there may be more changes."""
     found = []
-    for batch, weights in changes:
-        found.append((batch, weights))
-        most_bytes -= batch.nbytes + ROW_BYTES * batch.num_rows
+    for change in changes:
+        found.append(change)
+        most_bytes -= change.rows.nbytes + ROW_BYTES * change.rows.num_rows
         if most_bytes <= 0:
             break
     return found, most_bytes
 
 
-def _in_parts(join: StoredJoinOperator, changes: Mapping[Side, Sequence[Change]]) -> Iterator[dict[Side, Flow]]:
+def _in_parts(
+    join: StoredJoinOperator, changes: Mapping[Side, Sequence[ChangeBatch]]
+) -> Iterator[dict[Side, ChangeBatches]]:
     """Yield the rows of both sides part by part; all at once if they are few, or have no key."""
     rows = sum(batch.num_rows for side in SIDES for batch, _ in changes[side])
     bits = min((rows // _PART_ROWS).bit_length(), _BITS_MOST)
@@ -374,13 +385,13 @@ def _in_parts(join: StoredJoinOperator, changes: Mapping[Side, Sequence[Change]]
         for side, flow in changes.items()
     }
     for part in range(1 << bits):
-        found: dict[Side, Flow] = {side: [] for side in SIDES}
+        found: dict[Side, ChangeBatches] = {side: [] for side in SIDES}
         for side in SIDES:
             for batch, weights, are_one, order, ends in ordered[side]:
                 here = order[ends[part] : ends[part + 1]]
                 if len(here):
                     own = weights[: len(here)] if are_one else weights[here]
-                    found[side].append((rows_of(batch, array_of(here, pa.int32())), own))
+                    found[side].append(ChangeBatch(rows_of(batch, array_of(here, pa.int32())), own))
         yield found
 
 
@@ -393,11 +404,11 @@ def _by_part(hashes: Words, bits: int) -> tuple[Codes, Ints]:
     return order, ends
 
 
-def _slices(changes: Iterable[Change]) -> Iterator[Change]:
+def _slices(changes: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
     """Yield rows in slices of limited size."""
-    for batch, weights in changes:
-        for first in range(0, batch.num_rows, _SCATTERED_ROWS):
-            yield batch.slice(first, _SCATTERED_ROWS), weights[first : first + _SCATTERED_ROWS]
+    for change in changes:
+        for first in range(0, change.rows.num_rows, _SCATTERED_ROWS):
+            yield change.slice(first, _SCATTERED_ROWS)
 
 
 def _grouped(sizes: Ints, size: PieceSize) -> Iterator[tuple[range, bool]]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
+from juncture.incremental.changes.change_batch import ChangeBatch
 from juncture.incremental.operators.group import GroupOperator
 from juncture.incremental.operators.join import JoinOperator
-from juncture.incremental.operators.operator import Change, ViewOperator, batch_of
+from juncture.incremental.operators.operator import ViewOperator, batch_of
 from juncture.incremental.plan.nodes import PlanNode, ScanNode
 from juncture.incremental.plan.physical import OperatorGraph
 
@@ -110,7 +111,7 @@ class Replacement:
         part.scans, part.domains = self.new.scans, self.new.domains
         return part
 
-    def streams(self) -> dict[str, Iterator[Change]]:
+    def streams(self) -> dict[str, Iterator[ChangeBatch]]:
         """Return the rows that the old query stores of the inputs of ``part``, small inputs first."""
         stored = {name: self._reader(each) for name, each in self.part.inputs.items() if name not in self.missing}
         by_size = sorted(stored, key=lambda name: stored[name].rows)
@@ -120,14 +121,14 @@ class Replacement:
         scan = self._scans.get(operator)
         return self._stored[self.read[operator] if scan is None else self.old.scans[scan.source]]
 
-    def _rows(self, operator: ViewOperator, stored: ViewOperator) -> Iterator[Change]:
+    def _rows(self, operator: ViewOperator, stored: ViewOperator) -> Iterator[ChangeBatch]:
         scan = self._scans.get(operator)
         places = list(range(len(operator.schema)))
         if scan is not None:
             columns = self.old.scans[scan.source].columns
             places = [columns.index(each) for each in scan.columns]
         for batch, weights in stored.living():
-            yield batch_of([batch.column(place) for place in places], operator.schema), weights
+            yield ChangeBatch(batch_of([batch.column(place) for place in places], operator.schema), weights)
 
     def state(self, operator: ViewOperator) -> str:
         """Return how an operator gets its rows, as text."""

@@ -7,41 +7,35 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import pyarrow as pa
 
 from juncture.errors import DataError, PlanError, StateError
+from juncture.incremental.changes.change_batch import ChangeBatch, ChangeBatches, ChangesByName
+from juncture.incremental.changes.identity import RowIdentity
 from juncture.incremental.changes.source import Source
-from juncture.incremental.dataflow import Dataflow, Flows
+from juncture.incremental.dataflow import Batches, Dataflow, one_epoch
 from juncture.incremental.operators.arranged import ArrangedOperator
-from juncture.incremental.operators.operator import Change, Flow, ViewOperator, as_one
+from juncture.incremental.operators.operator import ViewOperator
 from juncture.incremental.pieces import combined
 from juncture.incremental.plan.nodes import PlanNode
 from juncture.incremental.plan.physical import OperatorGraph
+from juncture.incremental.population import FirstRows, load_all, load_part
 from juncture.incremental.replacement import Replacement
 from juncture.incremental.state.merging import difference
 from juncture.incremental.state.records import Position
 from juncture.incremental.state.tables import StateTables
+from juncture.runtime.progress import Report
 
 if TYPE_CHECKING:
     from juncture.incremental.state.store import Store
 
-Batches = dict[str, list[pa.RecordBatch]]
-"""What a query returns, by the name of the answer."""
-
 Answer = list[pa.RecordBatch] | Mapping[str, list[pa.RecordBatch]]
 """What a maintained query returns: the changes of its result, or of several results by name."""
-
-ANSWER = "answer"
-"""The name of the only answer of a query."""
-
-Table = TypeVar("Table", bound=str)
-"""The name of a source."""
 
 _REPLAYED_ROWS = 1 << 14
 """Approximate number of changes that are applied at once when a query is opened."""
@@ -58,17 +52,7 @@ class Query:
     unmatched_deletes: Literal["error", "count"] = "error"
     static: Collection[str] = field(default=())  # the sources that never change after the first epoch
     ordered: Mapping[str, Source] = field(default_factory=dict)  # the sources with an order
-
-
-LoadPart = Callable[[Dataflow, Mapping[str, Iterable[Change]], Collection[str], Callable[[str, Flow], Flow]], None]
-"""Loads rows of some operators: passed are the operators, rows by source, static sources, and what locates rows."""
-
-
-class Load(Protocol):
-    """Loads the first rows of a query."""
-
-    def __call__(self, streams: Mapping[Any, Iterable[Change]], locate: Callable[[str, Flow], Flow], /) -> Batches:
-        """Return all answers. ``locate`` returns the rows of a source that can be applied, for the next step."""
+    identity: Callable[[], RowIdentity] | None = None  # compares the rows of the answer, if equal ones are summed
 
 
 class Runtime:
@@ -80,12 +64,13 @@ class Runtime:
     def __init__(
         self,
         query: Query,
-        write: Callable[[str, Flow], list[pa.RecordBatch]],
+        write: Callable[[str, ChangeBatches], list[pa.RecordBatch]],
         store: Callable[[Mapping[str, pa.Schema]], Store] | None = None,
     ) -> None:
         self._query = query
         self._write = write
         self.flow = Dataflow(query.graph(), query.ordered)
+        self._identity = None if query.identity is None else query.identity()
         self.position = Position(0, None, dict.fromkeys(query.sources, 0))
         self._is_closed = False
         self._is_whole = True
@@ -125,9 +110,9 @@ class Runtime:
         self.position = position
         tables.after_epoch(position)
 
-    def _replay(self, epochs: Sequence[Flows], tables: StateTables) -> None:
+    def _replay(self, epochs: Sequence[ChangesByName], tables: StateTables) -> None:
         """Apply the changes of some epochs again, as one."""
-        flows: dict[str, Flow] = {}
+        flows: dict[str, ChangeBatches] = {}
         for epoch in epochs:
             for source, flow in epoch.items():
                 flows.setdefault(source, []).extend(flow)
@@ -139,14 +124,14 @@ class Runtime:
                     "that do not exist. Restore its folder from a backup, or populate a new one.",
                     name="JN-STATE-DAMAGED",
                 )
-            flows[source] = [(delta.batch, delta.weights)]
+            flows[source] = [delta.changes]
         self.flow.run(flows, wants_answers=False)
         self.flow.commit()
         tables.after_epoch(None)
 
     # Epochs
 
-    def apply(self, changes: Mapping[Table, Iterable[Change]], offset: Any) -> Batches:
+    def apply(self, changes: Mapping[str, Iterable[ChangeBatch]], offset: Any) -> Batches:
         """Apply the changes of one epoch, and return those of each answer.
 
         After an error, the epoch is not applied. If it is unknown whether the store has the epoch, the query is closed.
@@ -157,10 +142,10 @@ class Runtime:
             self.tables.check()
         self._is_whole = False
         try:
-            flows: dict[str, Flow] = {}
+            flows: dict[str, ChangeBatches] = {}
             for source, each in changes.items():
                 flows[source] = self._located(source, list(each), position)
-            answers = {name: self._write(name, flow) for name, flow in self.flow.run(flows).items()}
+            answers = {name: self._write(name, self._summed(flow)) for name, flow in self.flow.run(flows).items()}
             if self.store is not None:
                 self.store.commit(position, flows, answers)
             self.position = position
@@ -183,7 +168,15 @@ class Runtime:
         self._is_whole = True
         return answers
 
-    def populate(self, streams: Mapping[Table, Iterable[Change]], offset: Any, load: Load) -> Batches:
+    def _summed(self, changes: ChangeBatches) -> ChangeBatches:
+        """Return changes of an answer, each row once."""
+        if self._identity is None or not changes:
+            return changes
+        return [self._identity.consolidated(ChangeBatch.joined(changes, changes[0].rows.schema))[0]]
+
+    def populate(
+        self, streams: Mapping[str, Iterable[ChangeBatch]], offset: Any, report: Report | None = None
+    ) -> Batches:
         """Load the first rows as the first epoch, and return all answers. After an error, there are no rows."""
         if self.position.epoch:
             raise PlanError(
@@ -195,7 +188,8 @@ class Runtime:
         position = self.position.next(offset)
         self._is_whole = False
         try:
-            answers = load(streams, lambda source, flow: self._located(source, flow, position))
+            first = FirstRows(self.flow, streams, self._query.static, partial(self._located, position=position))
+            answers = load_all(first, self.tables, self._write, report)
             if self.tables is not None:
                 self.tables.checkpoint(position)
             self.position = position
@@ -206,12 +200,12 @@ class Runtime:
         self._is_whole = True
         return answers
 
-    def _located(self, source: str, flow: Flow, position: Position) -> Flow:
+    def _located(self, source: str, flow: ChangeBatches, position: Position) -> ChangeBatches:
         """Return the applicable changes of a source, and count late ones and unmatched deletes in the next position."""
         if source not in self.flow.graph.source_rows:
             return []
         flow = self.flow.in_time(source, flow, self.position, position, self._query.sources[source])
-        with self.one_epoch(source):
+        with one_epoch(self._query.sources[source]):
             delta, (batch, counts) = self.flow.graph.source_rows[source].located(flow)
         if counts.any() and self._query.unmatched_deletes == "error":
             raise DataError(
@@ -221,24 +215,12 @@ class Runtime:
                 name="JN-DELETE-UNMATCHED",
             )
         position.missing[source] += int(counts.sum())
-        return [(delta.batch, delta.weights)] if len(delta) else []
+        return [delta.changes] if len(delta) else []
 
     def _shown_row(self, source: str, batch: pa.RecordBatch, row: int) -> dict[str, Any]:
         scan = self.flow.graph.scans.get(source)
         names = batch.schema.names if scan is None else [column for column, _ in scan.columns]
         return dict(zip(names, batch.slice(row, 1).to_pylist()[0].values(), strict=True))
-
-    @contextmanager
-    def one_epoch(self, source: str) -> Iterator[None]:
-        """Raise `DataError` if the values of a column do not fit one Arrow array."""
-        try:
-            yield
-        except pa.ArrowException as error:
-            raise DataError(
-                f"The {self._query.sources[source]} are too large for one epoch: {error}. Split them into several "
-                "epochs, or cast the column to a large type, such as pa.large_string().",
-                name="JN-EPOCH-SIZE",
-            ) from error
 
     def _check_whole(self) -> None:
         """Close the query after a failed epoch, if the store has that epoch nevertheless."""
@@ -262,9 +244,8 @@ class Runtime:
         self,
         new: Runtime,
         replacement: Replacement,
-        tables: Mapping[str, Iterable[Change]],
+        tables: Mapping[str, Iterable[ChangeBatch]],
         identity: Mapping[str, Any],
-        load: LoadPart,
         *,
         is_alike: bool,
     ) -> Batches:
@@ -272,7 +253,7 @@ class Runtime:
 
         Unless ``is_alike``, the answers have other columns, and all rows are inserts. After an error, this query
         continues. ``tables`` has the rows of sources that are not stored, and ``identity`` is the definition of the new
-        query in a store. ``load`` loads the operators that are not kept.
+        query in a store.
         """
         position = self.position.next(None)
         self._is_whole = False
@@ -282,10 +263,10 @@ class Runtime:
             streams = {**replacement.streams(), **tables}
             static = [name for name, each in part.inputs.items() if new._is_static(replacement.read[each])]
 
-            def locate(source: str, flow: Flow) -> Flow:
+            def locate(source: str, flow: ChangeBatches) -> ChangeBatches:
                 return new._located(source, flow, position) if source in tables else flow
 
-            load(Dataflow(part), streams, static, locate)
+            load_part(FirstRows(Dataflow(part), streams, static, locate), new.tables)
             new.flow.restored()
             answers = {}
             for name, answer in new.flow.graph.answers.items():
@@ -328,11 +309,6 @@ class Runtime:
 
     # Reading
 
-    @property
-    def static(self) -> Collection[str]:
-        """The sources that never change."""
-        return self._query.static
-
     def last(self) -> Batches | None:
         """Return the changes of each answer in the last epoch; None if it was populated, as these are not stored."""
         self.check_open()
@@ -342,11 +318,11 @@ class Runtime:
         last = {name: each for name, each in batches.items() if each is not None}
         return last if len(last) == len(batches) else None
 
-    def living(self, name: str) -> Iterator[Change]:
+    def living(self, name: str) -> Iterator[ChangeBatch]:
         """Yield the distinct rows of an answer with their weights, if an operator stores them."""
         return self.flow.graph.answers[name].living()
 
-    def rows(self, source: str) -> Iterator[Change]:
+    def rows(self, source: str) -> Iterator[ChangeBatch]:
         """Yield the distinct rows of a source with their weights."""
         return self.flow.graph.source_rows[source].arrangement.living()
 
@@ -373,13 +349,13 @@ class Runtime:
             self.store.close()
 
 
-def _difference(old: ViewOperator | None, new: ViewOperator) -> Flow:
+def _difference(old: ViewOperator | None, new: ViewOperator) -> ChangeBatches:
     """Return the changes between the rows of two operators. Without rows of the same columns, all are inserts."""
     if old is None or old.schema != new.schema:
         return list(new.living())
     assert isinstance(old, ArrangedOperator) and isinstance(new, ArrangedOperator)
     changes = list(difference(old.arrangement.in_order(), new.arrangement.in_order(), new.identity))
-    return [as_one(changes, new.schema)] if changes else []
+    return [ChangeBatch.joined(changes, new.schema)] if changes else []
 
 
 class MaintainedQuery(ABC):

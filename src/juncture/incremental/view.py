@@ -16,20 +16,28 @@ from juncture.columnar.arrays import rows_at
 from juncture.columnar.conversion import converted
 from juncture.columnar.types import plain_type
 from juncture.errors import PlanError, SchemaError, SpecError, did_you_mean
-from juncture.incremental.changes.change_batch import ChangeFormat, read_changes, write_changes, written_schema
+from juncture.incremental.changes.change_batch import (
+    ChangeBatch,
+    ChangeBatches,
+    ChangeFormat,
+    deletes_last,
+    read_changes,
+    table_of,
+    write_changes,
+    written_schema,
+)
 from juncture.incremental.changes.source import Source
+from juncture.incremental.dataflow import ANSWER
 from juncture.incremental.explain import ExplainFormat, explained, replacement_explained, watched
-from juncture.incremental.operators.operator import Change, Flow, batch_of, table_of
+from juncture.incremental.operators.operator import batch_of
 from juncture.incremental.operators.order import SourceOrder
 from juncture.incremental.operators.top import sorted_rows
-from juncture.incremental.pieces import deletes_last
 from juncture.incremental.plan.nodes import answer_types
 from juncture.incremental.plan.physical import OperatorGraph, operators_of
 from juncture.incremental.plan.prune import pruned
 from juncture.incremental.plan.push import pushed
-from juncture.incremental.population import Loader
 from juncture.incremental.replacement import Replacement
-from juncture.incremental.runtime import ANSWER, MaintainedQuery, Query, Runtime
+from juncture.incremental.runtime import MaintainedQuery, Query, Runtime
 from juncture.incremental.sql.reader import read_query
 from juncture.incremental.state.policy import MemoryPolicy, store_opener
 from juncture.runtime.working_types import working_type
@@ -97,7 +105,7 @@ class _ViewPlan:
             ordered,
         )
 
-    def changes(self, answer: str, flow: Flow) -> list[pa.RecordBatch]:
+    def changes(self, answer: str, flow: ChangeBatches) -> list[pa.RecordBatch]:
         """Return the changes of the result in the output format."""
         if answer == _ORDERED:
             return []
@@ -224,13 +232,13 @@ class View(MaintainedQuery):
         by_size = sorted(tables, key=lambda name: getattr(tables[name], "num_rows", math.inf))
         streams = self._streams({name: tables[name] for name in by_size})
         rows = {source: deletes_last(stream) for source, stream in streams.items()}
-        return self._runtime.populate(rows, offset, Loader(self._runtime, self._plan.changes))[ANSWER]
+        return self._runtime.populate(rows, offset)[ANSWER]
 
     @property
     def _graph(self) -> OperatorGraph:
         return self._runtime.flow.graph
 
-    def _streams(self, tables: Mapping[str, Any]) -> dict[str, Iterator[Change]]:
+    def _streams(self, tables: Mapping[str, Any]) -> dict[str, Iterator[ChangeBatch]]:
         """Return the changes of sources that the query reads."""
         changes = {self._source(name): each for name, each in tables.items() if each is not None}
         for name in (self._names[source] for source in changes):
@@ -248,7 +256,7 @@ class View(MaintainedQuery):
             raise SpecError(f"Source {name!r} does not exist. {hint}", name="JN-ARGUMENT-UNKNOWN")
         return name.lower()
 
-    def _read(self, source: str, changes: Any, graph: OperatorGraph) -> Iterator[Change]:
+    def _read(self, source: str, changes: Any, graph: OperatorGraph) -> Iterator[ChangeBatch]:
         """Yield the changes of a source: the columns that the query reads, in their working types."""
         name = self._names[source]
         schema = self._plan.setup.sources[name].schema
@@ -259,7 +267,7 @@ class View(MaintainedQuery):
                 arrays = [
                     converted(batch.column(lowered[column.lower()]), data_type) for column, data_type in scan.columns
                 ]
-                yield batch_of(arrays, graph.inputs[source].schema), weights
+                yield ChangeBatch(batch_of(arrays, graph.inputs[source].schema), weights)
 
     def replace(self, sql: str, /, **tables: Any) -> list[pa.RecordBatch]:
         """Maintain another query over the same sources from now on, and return the changes from the old result.
@@ -331,8 +339,7 @@ class View(MaintainedQuery):
         streams = {source: deletes_last(self._read(source, each, new.flow.graph)) for source, each in passed.items()}
         schemas = [each.answers[ANSWER].schema for each in (self._graph, new.flow.graph)]
         is_alike = plan.answer_schema == self.answer_schema and schemas[0] == schemas[1]
-        load = Loader(new, plan.changes).load_part
-        answers = self._runtime.hand_over(new, replacement, streams, _described(plan.setup), load, is_alike=is_alike)
+        answers = self._runtime.hand_over(new, replacement, streams, _described(plan.setup), is_alike=is_alike)
         self._maintain(plan, new)
         return answers[ANSWER]
 

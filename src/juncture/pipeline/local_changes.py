@@ -16,17 +16,24 @@ import pyarrow as pa
 
 from juncture.columnar.conversion import converted
 from juncture.columnar.types import is_null_type, plain_type
-from juncture.incremental.changes.change_batch import read_changes, write_changes, written_schema
+from juncture.incremental.changes.change_batch import (
+    ChangeBatch,
+    ChangeBatches,
+    deletes_last,
+    read_changes,
+    table_of,
+    write_changes,
+    written_schema,
+)
+from juncture.incremental.dataflow import Batches
 from juncture.incremental.follow import Follower
-from juncture.incremental.operators.operator import Change, Flow, batch_of, table_of
-from juncture.incremental.pieces import deletes_last
+from juncture.incremental.operators.operator import batch_of
 from juncture.incremental.plan.nodes import PlanNode, ScanNode
 from juncture.incremental.plan.physical import operators_of
 from juncture.incremental.plan.prune import pruned
 from juncture.incremental.plan.push import pushed
 from juncture.incremental.plan.stateful_nodes import SpecJoinNode
-from juncture.incremental.population import Loader
-from juncture.incremental.runtime import Batches, MaintainedQuery, Query, Runtime
+from juncture.incremental.runtime import MaintainedQuery, Query, Runtime
 from juncture.incremental.sinks.sink import Sink
 from juncture.incremental.sources.source import Source
 from juncture.incremental.sql.reader import in_types, read_query
@@ -126,22 +133,22 @@ class MaintainedSteps(MaintainedQuery):
         streams = {name: self._read(name, rows) for name, rows in tables.items()}
         streams |= {name: self._read(name, self._static(name)) for name in self._unchanging}
         rows = {name: deletes_last(stream) for name, stream in streams.items()}
-        return self._runtime.populate(rows, offset, Loader(self._runtime, self._changes))
+        return self._runtime.populate(rows, offset)
 
     def apply(self, *, offset: Any, **changes: Any) -> Batches:
         """Apply the changes of an epoch, and return those of the sinks."""
         return self._runtime.apply({name: self._read(name, each) for name, each in changes.items()}, offset)
 
-    def _read(self, name: str, changes: Any) -> Iterator[Change]:
+    def _read(self, name: str, changes: Any) -> Iterator[ChangeBatch]:
         """Yield the changes of a source: the columns that the plan reads, in their working types."""
         graph = self._runtime.flow.graph
         for batch, weights in read_changes(changes, self._schemas[name], name):
             if name in graph.scans and batch.num_rows:
                 columns = graph.scans[name].columns
                 arrays = [converted(batch.column(column), data_type) for column, data_type in columns]
-                yield batch_of(arrays, graph.inputs[name].schema), weights
+                yield ChangeBatch(batch_of(arrays, graph.inputs[name].schema), weights)
 
-    def _changes(self, sink: str, flow: Flow) -> list[pa.RecordBatch]:
+    def _changes(self, sink: str, flow: ChangeBatches) -> list[pa.RecordBatch]:
         """Return the changes of a sink in the types of the pipeline."""
         schema = self._answers[sink]
         batches = []

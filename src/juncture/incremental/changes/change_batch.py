@@ -1,4 +1,4 @@
-"""Changes as tables.
+"""Changes of tables: rows with weights, and the formats in which users pass and get them.
 
 Three formats are read and written:
 
@@ -12,15 +12,16 @@ All rows of a table with none of these columns are inserted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import array_of, rows_at
+from juncture.columnar.arrays import array_of, joined_batches, rows_at
 from juncture.errors import DataError, SchemaError, SpecError
 from juncture.kernels.array_types import Ints, Mask
 from juncture.matching.input import arrow_batches, in_schema
@@ -37,7 +38,59 @@ _IGNORED = ("_commit_version", "_commit_timestamp")
 _BEFORE_IN, _AFTER_IN = ("d", "u"), ("c", "r", "u")
 
 
-def read_changes(given: Any, schema: pa.Schema, side: str) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+class ChangeBatch(NamedTuple):
+    """Rows, and the changes of their weights. A row may occur several times."""
+
+    rows: pa.RecordBatch
+    weights: Ints
+
+    def some(self, places: npt.NDArray[np.signedinteger]) -> ChangeBatch:
+        """Return some of the changes."""
+        return ChangeBatch(rows_at(self.rows, places), self.weights[places])
+
+    def slice(self, first: int, count: int) -> ChangeBatch:
+        """Return consecutive changes."""
+        return ChangeBatch(self.rows.slice(first, count), self.weights[first : first + count])
+
+    def repeated(self) -> pa.RecordBatch:
+        """Return the rows as often as their weights say."""
+        places = np.repeat(np.arange(self.rows.num_rows), self.weights)
+        return self.rows if len(places) == self.rows.num_rows else rows_at(self.rows, places)
+
+    @classmethod
+    def joined(cls, changes: Sequence[ChangeBatch], schema: pa.Schema) -> ChangeBatch:
+        """Return all changes in one batch."""
+        if not changes:
+            return cls(pa.RecordBatch.from_pylist([], schema), np.zeros(0, np.int64))
+        if len(changes) == 1:
+            return changes[0]
+        return cls(joined_batches([rows for rows, _ in changes]), np.concatenate([each for _, each in changes]))
+
+
+ChangeBatches = list[ChangeBatch]
+
+ChangesByName = Mapping[str, ChangeBatches]
+"""Changes by source, or by answer."""
+
+
+def table_of(changes: Iterable[ChangeBatch], schema: pa.Schema) -> pa.Table:
+    """Return rows as a table, repeated by weight."""
+    return pa.Table.from_batches([each.repeated() for each in changes], schema)
+
+
+def deletes_last(changes: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
+    """Yield the changes with deletes last, when the rows that they delete exist."""
+    deletes: ChangeBatches = []
+    for change in changes:
+        is_delete = change.weights < 0
+        if is_delete.any():
+            deletes.append(change.some(np.flatnonzero(is_delete)))
+            change = change.some(np.flatnonzero(~is_delete))
+        yield change
+    yield from deletes
+
+
+def read_changes(given: Any, schema: pa.Schema, side: str) -> Iterator[ChangeBatch]:
     """Yield the rows of changes with non-zero weights. ``side`` is the name in messages."""
     for batch in _batches(given, side):
         names = batch.schema.names
@@ -47,16 +100,12 @@ def read_changes(given: Any, schema: pa.Schema, side: str) -> Iterator[tuple[pa.
             rows, weights = _with_types(batch, side)
         elif {_OP, _BEFORE, _AFTER} <= set(names) and _OP not in schema.names:
             for rows, weights in _before_and_after(batch, side):
-                yield _checked(rows, schema, side), weights
+                yield ChangeBatch(_checked(rows, schema, side), weights)
             continue
         else:
             rows, weights = batch, np.ones(batch.num_rows, np.int64)
-        rows = _checked(rows, schema, side)
-        if weights.all():
-            yield rows, weights
-        else:
-            kept = np.flatnonzero(weights)
-            yield rows_at(rows, kept), weights[kept]
+        changes = ChangeBatch(_checked(rows, schema, side), weights)
+        yield changes if weights.all() else changes.some(np.flatnonzero(weights))
 
 
 def rows_within(schema: pa.Schema, side: str) -> tuple[pa.Schema, tuple[str, ...]]:
@@ -108,7 +157,7 @@ def _checked(batch: pa.RecordBatch, schema: pa.Schema, side: str) -> pa.RecordBa
     return in_schema(batch, schema, side, f"the {side} changes", _MARKS_REMEDY)
 
 
-def _with_weights(batch: pa.RecordBatch, side: str) -> tuple[pa.RecordBatch, Ints]:
+def _with_weights(batch: pa.RecordBatch, side: str) -> ChangeBatch:
     column = batch.column(WEIGHT)
     if not pat.is_integer(column.type):
         raise SchemaError(
@@ -130,12 +179,13 @@ def _with_weights(batch: pa.RecordBatch, side: str) -> tuple[pa.RecordBatch, Int
             "smaller weights.",
             name="JN-CHANGE-VALUE",
         ) from None
-    return batch.drop_columns([WEIGHT]), weights
+    return ChangeBatch(batch.drop_columns([WEIGHT]), weights)
 
 
-def _with_types(batch: pa.RecordBatch, side: str) -> tuple[pa.RecordBatch, Ints]:
+def _with_types(batch: pa.RecordBatch, side: str) -> ChangeBatch:
     weights = _by_word(batch.column(CHANGE_TYPE), _OF_TYPE.get, CHANGE_TYPE, tuple(_OF_TYPE), side)
-    return batch.drop_columns([CHANGE_TYPE, *(name for name in _IGNORED if name in batch.schema.names)]), weights
+    marks = [CHANGE_TYPE, *(name for name in _IGNORED if name in batch.schema.names)]
+    return ChangeBatch(batch.drop_columns(marks), weights)
 
 
 def _by_word(
@@ -157,7 +207,7 @@ def _by_word(
     return weights
 
 
-def _before_and_after(batch: pa.RecordBatch, side: str) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+def _before_and_after(batch: pa.RecordBatch, side: str) -> Iterator[ChangeBatch]:
     ops = {"d": 1, "u": 2, "c": 3, "r": 4}
     op = _by_word(batch.column(_OP), ops.get, _OP, tuple(ops), side)
     for name, kinds, weight in ((_BEFORE, _BEFORE_IN, -1), (_AFTER, _AFTER_IN, 1)):
@@ -181,7 +231,7 @@ def _before_and_after(batch: pa.RecordBatch, side: str) -> Iterator[tuple[pa.Rec
         rows = column.take(array_of(here, pa.int64()))
         fields = rows.flatten() if len(rows) else [pa.array([], field.type) for field in rows.type]
         names = [field.name for field in rows.type]
-        yield pa.RecordBatch.from_arrays(fields, names=names), np.full(len(here), weight, np.int64)
+        yield ChangeBatch(pa.RecordBatch.from_arrays(fields, names=names), np.full(len(here), weight, np.int64))
 
 
 def written_schema(schema: pa.Schema, form: ChangeFormat) -> pa.Schema:

@@ -5,7 +5,7 @@ NaN equals NaN, null equals null, and -0.0 equals 0.0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from juncture.columnar.key_table import RowCodes
 from juncture.columnar.row_bytes import RowMemory, encode_rows
 from juncture.columnar.types import is_null_type
 from juncture.errors import SchemaError
+from juncture.incremental.changes.change_batch import ChangeBatch, ChangeBatches
 from juncture.kernels.array_types import Codes, Ints, Mask
 
 
@@ -85,9 +86,9 @@ class RowIdentity:
             equal[unsure] = self.same(one, other)
         return equal
 
-    def consolidated(self, batches: Sequence[pa.RecordBatch], weights: Ints) -> tuple[pa.RecordBatch, Ints, Ints]:
-        """Return each distinct row once, with the sum of its weights if that is not zero, and its hash."""
-        batch = joined_batches(list(batches))
+    def consolidated(self, changes: ChangeBatch) -> tuple[ChangeBatch, Ints]:
+        """Return each distinct row once, with the sum of its weights if that is not zero, and the hash of each."""
+        batch, weights = changes
         hashes = self.hashes(batch)
         order = np.argsort(hashes)
         same = hashes[order[1:]] == hashes[order[:-1]]
@@ -95,10 +96,8 @@ class RowIdentity:
             # Only rows with the same hash may be equal.
             alike = np.sort(order[np.append(same, False) | np.insert(same, 0, False)])
             weights = self._summed(batch, weights, alike)
-        if weights.all():
-            return batch, weights, hashes
-        kept = np.flatnonzero(weights)
-        return rows_at(batch, kept), weights[kept], hashes[kept]
+        sums, kept = ChangeBatch(batch, weights), np.flatnonzero(weights)
+        return (sums, hashes) if len(kept) == len(weights) else (sums.some(kept), hashes[kept])
 
     def summed(self, batch: pa.RecordBatch, weights: Ints, same: Mask) -> Ints:
         """Return weights with those of equal rows added to the first. ``same`` marks rows that may equal the next."""
@@ -141,14 +140,23 @@ def identity_of(schema: pa.Schema, rows: str) -> RowIdentity:
         ) from None
 
 
-class Changes:
-    """Result rows with weights. With ``are_wanted=False`` they are dropped, and need not be built."""
+def consolidated(changes: ChangeBatches, schema: pa.Schema) -> ChangeBatches:
+    """Return changes without rows whose weights cancel, if their values can be compared."""
+    try:
+        identity = RowIdentity(schema)
+    except NoIdentityError:
+        return changes
+    return [identity.consolidated(ChangeBatch.joined(changes, schema))[0]] if changes else changes
+
+
+class ResultChanges:
+    """Collects the changes of a result. With ``are_wanted=False`` they are dropped, and need not be built."""
 
     def __init__(self, *, are_wanted: bool = True) -> None:
         self.are_wanted = are_wanted
-        self.batches: list[tuple[pa.RecordBatch, Ints]] = []
+        self.batches: ChangeBatches = []
 
-    def add(self, batch: pa.RecordBatch, weights: Ints) -> None:
+    def add(self, rows: pa.RecordBatch, weights: Ints) -> None:
         """Add rows with non-zero weights."""
-        if self.are_wanted and batch.num_rows:
-            self.batches.append((batch, weights))
+        if self.are_wanted and rows.num_rows:
+            self.batches.append(ChangeBatch(rows, weights))

@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import joined_batches, rows_at
+from juncture.incremental.changes.change_batch import ChangeBatch, ChangeBatches
 from juncture.incremental.changes.identity import RowIdentity, identity_of
 from juncture.incremental.expressions.expression import Expression, evaluate
 from juncture.incremental.operators.keys import KeyDomain
-from juncture.incremental.operators.operator import Change, Flow, ViewOperator, as_one
+from juncture.incremental.operators.operator import ViewOperator
 from juncture.incremental.operators.order import RowOrder
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place, interval_codes
 from juncture.incremental.state.run import Run, RunConcatenator
@@ -60,22 +61,21 @@ class ArrangedOperator(ViewOperator):
         self._places: list[Place] = []
         self._located: tuple[Delta, list[Place]] | None = None
 
-    def located(self, flow: Flow) -> tuple[Delta, Change]:
+    def located(self, flow: ChangeBatches) -> tuple[Delta, ChangeBatch]:
         """Return distinct changes that can be applied, for the next step, and rows with their unmatched deletes."""
-        changes = self._changes_of(*as_one(flow, self.schema))
+        changes = self._changes_of(ChangeBatch.joined(flow, self.schema))
         delta, places, unmatched = self.arrangement.locate(changes)
         self._located = delta, places
-        return delta, (changes.batch, unmatched)
+        return delta, ChangeBatch(changes.batch, unmatched)
 
-    def living(self) -> Iterator[Change]:
+    def living(self) -> Iterator[ChangeBatch]:
         """Yield the distinct rows with their weights."""
         return self.arrangement.living()
 
-    def _changes_of(self, batch: pa.RecordBatch, weights: Ints) -> Delta:
+    def _changes_of(self, changes: ChangeBatch) -> Delta:
         """Return changes that do not cancel each other as a delta. Equal inserted rows may stay separate."""
-        if not self.emits_distinct and (weights > 0).all():
-            return self.delta_of(batch, weights, self.identity.hashes(batch))
-        return self.delta_of(batch, weights, self.identity.hashes(batch)).summed(self.identity)
+        delta = self.delta_of(*changes, self.identity.hashes(changes.rows))
+        return delta if not self.emits_distinct and (changes.weights > 0).all() else delta.summed(self.identity)
 
     def keys_of(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """Return the key columns of rows."""
@@ -97,7 +97,7 @@ class ArrangedOperator(ViewOperator):
             return self.domain.hashes_of(self.keys_of(batch), batch.num_rows)
         return self.identity.hashes(batch).view(np.uint64) ^ _SIGN
 
-    def step(self, flows: Sequence[Flow]) -> Flow:
+    def step(self, flows: Sequence[ChangeBatches]) -> ChangeBatches:
         """Compute the delta, and return each changed row once."""
         self.delta, self._places = self._nothing, []
         if self._located is not None:
@@ -111,20 +111,20 @@ class ArrangedOperator(ViewOperator):
             and sum(len(weights) for _, weights in flows[0]) > _PART_ROWS
         ):
             return self._step_in_parts(flows[0])
-        batch, weights = as_one(flows[0], self.schema)
+        changes = ChangeBatch.joined(flows[0], self.schema)
         if not self.keeps:
-            self.delta = self.delta_of(batch, weights, np.zeros(len(weights), np.int64))
+            self.delta = self.delta_of(*changes, np.zeros(len(changes.weights), np.int64))
             self._note()
-            return [(self.delta.batch, self.delta.weights)]
-        self.delta = self._changes_of(batch, weights)
+            return [self.delta.changes]
+        self.delta = self._changes_of(changes)
         if not len(self.delta):
             return []
         self.delta, self._places, missing = self.arrangement.locate(self.delta)
         assert not missing.any(), f"{self.label} received deletes of rows that it does not store"
         self._note()
-        return [(self.delta.batch, self.delta.weights)]
+        return [self.delta.changes]
 
-    def _step_in_parts(self, flow: Flow) -> Flow:
+    def _step_in_parts(self, flow: ChangeBatches) -> ChangeBatches:
         """Compute the delta in ranges of hashes, so that rows are copied in parts. Inserts and deletes are apart."""
         changes = []
         whole = [not any(batch.column(place).null_count for batch, _ in flow) for place in range(len(self.schema))]
@@ -136,12 +136,12 @@ class ArrangedOperator(ViewOperator):
             deletes, places, missing = self.arrangement.locate(part.some(np.flatnonzero(part.weights < 0)))
             assert not missing.any(), f"{self.label} received deletes of rows that it does not store"
             self._places += [replace(place, rows=place.rows[:0].copy()) for place in places]
-            changes.append((deletes.batch, deletes.weights))
+            changes.append(deletes.changes)
         inserted = inserts.run()
         if inserted is not None:
             run, _ = inserted
             self.delta = Delta(run.batch, run.weights, run.keys, run.codes, run.hashes)
-            changes.append((run.batch, run.weights))
+            changes.append(self.delta.changes)
         return [each for each in changes if len(each[1])]
 
     def deletes(self, runs: Sequence[Run]) -> dict[int, tuple[Ints, Ints]] | None:
@@ -232,7 +232,7 @@ class ArrangedOperator(ViewOperator):
         return self._recorded_keys.nbytes
 
 
-def _by_hash(flow: Flow, identity: RowIdentity) -> Iterator[tuple[pa.RecordBatch, Ints, Ints]]:
+def _by_hash(flow: ChangeBatches, identity: RowIdentity) -> Iterator[tuple[pa.RecordBatch, Ints, Ints]]:
     """Yield changes in ascending ranges of row hashes, with weights and hashes. The flow is emptied."""
     bits = (sum(len(weights) for _, weights in flow) // _PART_ROWS).bit_length()
     parts: list[list[tuple[pa.RecordBatch, Ints, Ints]]] = [[] for _ in range(1 << bits)]

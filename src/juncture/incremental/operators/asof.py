@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import float_codes, floats_of, rows_at
-from juncture.incremental.changes.identity import Changes
+from juncture.incremental.changes.identity import ResultChanges
 from juncture.incremental.operators.recompute import Candidates, RecomputeOperator
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.state.run import Run
@@ -120,7 +120,7 @@ class AsofOperator(RecomputeOperator):
 
     # Results
 
-    def answer(self, probe_rows: Delta, candidates: Candidates, journal: Journal, changes: Changes) -> None:
+    def answer(self, probe_rows: Delta, candidates: Candidates, journal: Journal, changes: ResultChanges) -> None:
         """Add the results of left rows."""
         # More copies of a row than a left row can take only indicate a tie.
         copies = np.minimum(candidates.weights, self._matches + 1)
@@ -147,7 +147,7 @@ class AsofOperator(RecomputeOperator):
         if self._arrangements["right"].lines:
             self._count(rows, taken, probe_rows.weights[rows], candidates, journal)
 
-    def _alone(self, probe_rows: Delta, rows: Ints, changes: Changes) -> None:
+    def _alone(self, probe_rows: Delta, rows: Ints, changes: ResultChanges) -> None:
         if len(rows):
             batch = rows_at(probe_rows.batch, rows)
             changes.add(self._output.alone(batch, "left"), probe_rows.weights[rows])
@@ -180,7 +180,7 @@ class AsofOperator(RecomputeOperator):
         for place in places:
             self._touch(place.run, place.positions)
 
-    def end(self, changes: Changes) -> None:
+    def end(self, changes: ResultChanges) -> None:
         """Add the right rows whose number of unmatched copies has changed."""
         arrangement = self._arrangements["right"]
         if not arrangement.lines:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, concatenated, rows_of, true_rows, validity
+from juncture.incremental.changes.change_batch import ChangeBatch, ChangeBatches
 from juncture.incremental.changes.identity import identity_of
 from juncture.incremental.expressions.expression import Expression, evaluate, shifted, shown
 from juncture.incremental.expressions.functions import FUNCTIONS
@@ -26,7 +27,7 @@ from juncture.incremental.operators.accumulators import (
 )
 from juncture.incremental.operators.eviction import Frontiers, final_rows
 from juncture.incremental.operators.keys import KeyDomain
-from juncture.incremental.operators.operator import Change, Flow, ViewOperator, as_one, batch_of, schema_of
+from juncture.incremental.operators.operator import ViewOperator, batch_of, schema_of
 from juncture.incremental.operators.order import RowOrder
 from juncture.incremental.operators.sums import Sums
 from juncture.incremental.operators.values import GroupValues, groups_of
@@ -162,9 +163,9 @@ class GroupOperator(ViewOperator):
         keys = [evaluate(key, batch.columns, batch.num_rows) for key in self._keys]
         return self._domain.hashes_of(keys, batch.num_rows)
 
-    def step(self, flows: Sequence[Flow]) -> Flow:
+    def step(self, flows: Sequence[ChangeBatches]) -> ChangeBatches:
         """Return the old and new rows of changed groups."""
-        batch, weights = as_one(flows[0], self.inputs[0].schema)
+        batch, weights = ChangeBatch.joined(flows[0], self.inputs[0].schema)
         keys = [evaluate(key, batch.columns, batch.num_rows) for key in self._keys]
         groups, firsts, rows = _distinct(self._domain.of(keys, batch.num_rows), self._domain.count)
         if not self._keys:
@@ -240,7 +241,7 @@ class GroupOperator(ViewOperator):
         if len(rows):
             accumulator.add(rows, values, weights)
 
-    def _changed(self, step: _Step) -> Flow:
+    def _changed(self, step: _Step) -> ChangeBatches:
         """Return the retracted and emitted rows."""
         was, now = step.old_size > 0, step.state[_SIZE] > 0
         assert (step.state[_SIZE] >= 0).all(), f"{self.label} received deletes of rows that it does not store"
@@ -261,7 +262,7 @@ class GroupOperator(ViewOperator):
         arrays = [rows_of(each, groups) for each in step.keys]
         arrays += [rows_of(concatenated(pair), values) for pair in zip(before, after, strict=True)]
         weights = np.repeat(np.array([-1, 1], np.int64), [len(retracted), len(emitted)])
-        return [(batch_of(arrays, self.schema), weights)]
+        return [ChangeBatch(batch_of(arrays, self.schema), weights)]
 
     def commit(self) -> None:
         """Write the states of the affected groups."""
@@ -307,7 +308,7 @@ class GroupOperator(ViewOperator):
         for each in self._values.values():
             each.arrangement.evict(lambda batch: np.isin(groups_of(batch), numbers))
 
-    def living(self) -> Iterator[Change]:
+    def living(self) -> Iterator[ChangeBatch]:
         """Yield the rows of all groups."""
         for rows in self.arrangement.states():
             numbers = rows.counts[_NUMBER].astype(np.int32)
@@ -316,7 +317,7 @@ class GroupOperator(ViewOperator):
             columns = [*self._keys_of(rows.batch), *(each.before() for each in self._accumulators)]
             for values in self._values.values():
                 values.table.drop()
-            yield batch_of(columns, self.schema), np.ones(len(rows), np.int64)
+            yield ChangeBatch(batch_of(columns, self.schema), np.ones(len(rows), np.int64))
 
     def _widen(self, digits: list[tuple[int, int]]) -> None:
         """Make room for more digits of sums in the states of all groups."""

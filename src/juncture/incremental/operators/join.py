@@ -17,10 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import joined_batches, rows_at, true_rows
+from juncture.incremental.changes.change_batch import ChangeBatch, ChangeBatches
+from juncture.incremental.changes.identity import consolidated
 from juncture.incremental.expressions.expression import TRUE, Expression, all_of, columns_of, evaluate, shifted
 from juncture.incremental.operators.arranged import ArrangedOperator
 from juncture.incremental.operators.keys import KeyDomain
-from juncture.incremental.operators.operator import Change, Flow, ViewOperator, batch_of, consolidated
+from juncture.incremental.operators.operator import ViewOperator, batch_of
 from juncture.incremental.state.arrangement import Delta, Positions, matches_in
 from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.hash_table import EMPTY
@@ -170,14 +172,14 @@ class JoinOperator(ViewOperator):
             for part, (first, end) in enumerate(zip(self._first, self._first[1:], strict=False))
         }
 
-    def step(self, _flows: Sequence[Flow]) -> Flow:
+    def step(self, _flows: Sequence[ChangeBatches]) -> ChangeBatches:
         """Return the inserted and deleted rows of the join."""
         try:
             return self._changes()
         except pa.ArrowException:
             return self._changes_by_last_conditions()
 
-    def _changes_by_last_conditions(self) -> Flow:
+    def _changes_by_last_conditions(self) -> ChangeBatches:
         """Return the changes with conditions computed last, for rows that remain when weights cancel.
 
         An old row of one input and a new row of another one meet within the epoch, and a condition may fail for them.
@@ -197,16 +199,16 @@ class JoinOperator(ViewOperator):
         joined = JoinOperator(self.label, types, self._arranged, widths, unconditional, places)
         at = {place: number for number, place in enumerate(places)}
         condition = shifted(all_of(conditions), at)
-        changes: Flow = []
+        changes: ChangeBatches = []
         for batch, weights in consolidated(joined._changes(), joined.schema):
             rows = true_rows(evaluate(condition, batch.columns, batch.num_rows))
             output = batch_of([batch.column(at[place]) for place in self._shown], self.schema)
-            changes.append((rows_at(output, rows), weights[rows]))
+            changes.append(ChangeBatch(output, weights).some(rows))
         return changes
 
-    def _changes(self) -> Flow:
+    def _changes(self) -> ChangeBatches:
         """Return the inserted and deleted rows of all paths."""
-        changes: Flow = []
+        changes: ChangeBatches = []
         for path, read, prefilters in self._paths:
             delta = _may_match(path.start.delta, prefilters)
             if delta is None:
@@ -215,19 +217,21 @@ class JoinOperator(ViewOperator):
                 changes += self._followed(path, read, delta, slice(first, first + _CHUNK_ROWS))
         return changes
 
-    def _followed(self, path: JoinPath, read: Mapping[int, list[int]], delta: Delta, some: slice) -> Iterator[Change]:
+    def _followed(
+        self, path: JoinPath, read: Mapping[int, list[int]], delta: Delta, some: slice
+    ) -> Iterator[ChangeBatch]:
         batch = delta.batch.slice(some.start, some.stop - some.start)
         batch = batch.select([place - self._first[path.part] for place in read[path.part]])
         codes = {self._keys_of(path.part, path.start): delta.keys[some]}
         rows = _Joined(delta.weights[some], {path.part: batch}, {path.part: None}, codes)
         yield from self._joined(self._where(rows, path.condition, read), path.lookups, read)
 
-    def _joined(self, rows: _Joined, lookups: Sequence[Lookup], read: Mapping[int, list[int]]) -> Iterator[Change]:
+    def _joined(self, rows: _Joined, lookups: Sequence[Lookup], read: Mapping[int, list[int]]) -> Iterator[ChangeBatch]:
         """Yield the results of the remaining lookups for some rows."""
         if not len(rows.weights):
             return
         if not lookups:
-            yield self._output(rows, read), rows.weights
+            yield ChangeBatch(self._output(rows, read), rows.weights)
             return
         for matches in self._lookup_matches(rows, lookups[0], read):
             yield from self._joined(self._where(matches, lookups[0].condition, read), lookups[1:], read)

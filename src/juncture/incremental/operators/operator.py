@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import joined_batches, rows_at, true_rows
-from juncture.incremental.changes.identity import NoIdentityError, RowIdentity
+from juncture.columnar.arrays import true_rows
+from juncture.incremental.changes.change_batch import ChangeBatch, ChangeBatches
 from juncture.incremental.expressions.expression import Expression, InputColumn, evaluate
 from juncture.incremental.operators.eviction import Frontiers, Future, final_rows
 from juncture.incremental.state.tables import StateTable
-from juncture.kernels.array_types import Ints, Words
-
-Change = tuple[pa.RecordBatch, Ints]
-"""Rows and the changes of their weights."""
-
-Flow = list[Change]
-"""Batches of changes. A row may occur several times."""
+from juncture.kernels.array_types import Words
 
 
 class ViewOperator:
@@ -39,7 +33,7 @@ class ViewOperator:
         self.futures: dict[str, Future] = {}  # by table, all changes that can need its rows; none if they are kept
         self.retention = ""  # when rows are forgotten, as text
 
-    def step(self, flows: Sequence[Flow]) -> Flow:
+    def step(self, flows: Sequence[ChangeBatches]) -> ChangeBatches:
         """Return the output changes for the changes of each input. `abandon` must be able to undo the step.
 
         The lists are those of the operator, which may empty them to release rows early. It is not run again then.
@@ -85,7 +79,7 @@ class ViewOperator:
     def restored(self) -> None:
         """Restore what is derived from rows, after the tables were opened."""
 
-    def living(self) -> Iterator[Change]:
+    def living(self) -> Iterator[ChangeBatch]:
         """Yield the distinct rows of the output with their weights, if the operator stores them."""
         raise NotImplementedError
 
@@ -125,39 +119,6 @@ def batch_of(arrays: Sequence[pa.Array], schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(list(arrays), schema=schema)
 
 
-def as_one(flow: Flow, schema: pa.Schema) -> tuple[pa.RecordBatch, Ints]:
-    """Return all changes in one batch."""
-    if not flow:
-        return pa.RecordBatch.from_pylist([], schema), np.zeros(0, np.int64)
-    if len(flow) == 1:
-        return flow[0]
-    return joined_batches([batch for batch, _ in flow]), np.concatenate([weights for _, weights in flow])
-
-
-def table_of(flow: Iterable[Change], schema: pa.Schema) -> pa.Table:
-    """Return rows as a table, repeated by weight."""
-    return pa.Table.from_batches([repeated(*change) for change in flow], schema)
-
-
-def repeated(batch: pa.RecordBatch, weights: Ints) -> pa.RecordBatch:
-    """Return rows as often as their weights say."""
-    rows = np.repeat(np.arange(batch.num_rows), weights)
-    return batch if len(rows) == batch.num_rows else rows_at(batch, rows)
-
-
-def consolidated(flow: Flow, schema: pa.Schema) -> Flow:
-    """Return changes without rows whose weights cancel, if their values can be compared."""
-    try:
-        identity = RowIdentity(schema)
-    except NoIdentityError:
-        return flow
-    if not flow:
-        return flow
-    weights = np.concatenate([weights for _, weights in flow])
-    batch, sums, _ = identity.consolidated([batch for batch, _ in flow], weights)
-    return [(batch, sums)]
-
-
 class FilterOperator(ViewOperator):
     """Returns the columns ``shown`` of the rows for which a condition is true."""
 
@@ -168,16 +129,15 @@ class FilterOperator(ViewOperator):
         self._condition = condition
         self._shown = shown
 
-    def step(self, flows: Sequence[Flow]) -> Flow:
+    def step(self, flows: Sequence[ChangeBatches]) -> ChangeBatches:
         """Return the matching rows."""
         changes = []
         for batch, weights in flows[0]:
             rows = true_rows(evaluate(self._condition, batch.columns, batch.num_rows))
             columns = batch_of([batch.column(place) for place in self._shown], self.schema)
-            if len(rows) == batch.num_rows:
-                changes.append((columns, weights))
-            elif len(rows):
-                changes.append((rows_at(columns, rows), weights[rows]))
+            passed = ChangeBatch(columns, weights)
+            if len(rows):
+                changes.append(passed if len(rows) == len(weights) else passed.some(rows))
         return changes
 
 
@@ -190,9 +150,9 @@ class ProjectOperator(ViewOperator):
         super().__init__(label, [each.type for each in columns], (source,))
         self._columns = columns
 
-    def step(self, flows: Sequence[Flow]) -> Flow:
+    def step(self, flows: Sequence[ChangeBatches]) -> ChangeBatches:
         """Return one row per input row."""
-        return [(self._projected(batch), weights) for batch, weights in flows[0]]
+        return [ChangeBatch(self._projected(batch), weights) for batch, weights in flows[0]]
 
     def _projected(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         arrays = [
@@ -212,6 +172,6 @@ class UnionOperator(ViewOperator):
         """Rows need no parts."""
         return False
 
-    def step(self, flows: Sequence[Flow]) -> Flow:
+    def step(self, flows: Sequence[ChangeBatches]) -> ChangeBatches:
         """Return the rows of all inputs."""
         return [change for flow in flows for change in flow]

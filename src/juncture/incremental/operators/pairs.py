@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from juncture.columnar.arrays import rows_at
-from juncture.incremental.changes.identity import Changes
-from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
+from juncture.incremental.changes.identity import ResultChanges
+from juncture.incremental.state.arrangement import Arrangement, Delta, Deltas, Journal, Place
 from juncture.incremental.state.run import Run, weights_of
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.matching.condition import Condition, unmatched_are_results
@@ -31,13 +31,13 @@ class PairOperator:
         self._how = condition.join.how
         self._gives_pairs = self._how not in ("semi", "anti")
 
-    def apply(self, deltas: Mapping[Side, tuple[Delta, list[Place]]], journal: Journal, changes: Changes) -> None:
+    def apply(self, deltas: Deltas, journal: Journal, changes: ResultChanges) -> None:
         """Apply changes of both sides, and add the changes of the result."""
         for side, (delta, places) in deltas.items():
             if len(delta):
                 self._push(side, delta, places, journal, changes)
 
-    def populate(self, deltas: Mapping[Side, tuple[Delta, list[Place]]], journal: Journal, changes: Changes) -> None:
+    def populate(self, deltas: Deltas, journal: Journal, changes: ResultChanges) -> None:
         """Add the first rows of both sides, and their results."""
         left, _ = deltas["left"]
         arrangement = self._arrangements["left"]
@@ -54,7 +54,14 @@ class PairOperator:
                 changes.add(self._output.alone(run.taken(rows), "left"), run.weights[rows])
 
     def _push(
-        self, side: Side, delta: Delta, places: list[Place], journal: Journal, changes: Changes, *, alone: bool = True
+        self,
+        side: Side,
+        delta: Delta,
+        places: list[Place],
+        journal: Journal,
+        changes: ResultChanges,
+        *,
+        alone: bool = True,
     ) -> None:
         other: Side = "right" if side == "left" else "left"
         matched = np.zeros(len(delta), np.int64)
@@ -68,12 +75,12 @@ class PairOperator:
             if counts_others:
                 gained.append((run, positions, delta.weights[rows]))
         self._own_alone(side, delta, matched, changes)
-        self._recount(other, gained, journal, changes if alone else Changes())
+        self._recount(other, gained, journal, changes if alone else ResultChanges())
         lines = matched.reshape(1, -1) if self._arrangements[side].lines else np.zeros((0, len(delta)), np.int64)
         self._arrangements[side].change(delta, places, lines, journal)
 
     def _matches(
-        self, side: Side, delta: Delta, run: Run, rows: Codes, positions: Codes, changes: Changes
+        self, side: Side, delta: Delta, run: Run, rows: Codes, positions: Codes, changes: ResultChanges
     ) -> tuple[Codes, Codes]:
         """Return the candidates that match, and add the pairs."""
         check = self._condition.check
@@ -92,14 +99,16 @@ class PairOperator:
             changes.add(self._output.pairs(left, right), weights)
         return rows, positions
 
-    def _own_alone(self, side: Side, delta: Delta, matched: Ints, changes: Changes) -> None:
+    def _own_alone(self, side: Side, delta: Delta, matched: Ints, changes: ResultChanges) -> None:
         """Add the changed rows that are results by themselves."""
         wanted = self._result_mask(side, matched > 0)
         if wanted is not None and wanted.any():
             chosen = delta.some(np.flatnonzero(wanted))
             changes.add(self._output.alone(chosen.batch, side), chosen.weights)
 
-    def _recount(self, side: Side, gained: list[tuple[Run, Codes, Ints]], journal: Journal, changes: Changes) -> None:
+    def _recount(
+        self, side: Side, gained: list[tuple[Run, Codes, Ints]], journal: Journal, changes: ResultChanges
+    ) -> None:
         """Update the match counts of stored rows, and add the rows that become or cease to be results."""
         for run in {id(run): run for run, _, _ in gained}.values():
             positions = np.concatenate([there for each, there, _ in gained if each is run])

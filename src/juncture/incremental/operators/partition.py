@@ -16,11 +16,12 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, joined_batches, raw_values, rows_at, rows_of
+from juncture.incremental.changes.change_batch import ChangeBatch, ChangeBatches
 from juncture.incremental.expressions.evaluation import DuckQuery
 from juncture.incremental.expressions.expression import Call, Constant, Expression, InputColumn
 from juncture.incremental.expressions.functions import FUNCTIONS
 from juncture.incremental.operators.arranged import ArrangedOperator
-from juncture.incremental.operators.operator import Change, Flow, ViewOperator, batch_of
+from juncture.incremental.operators.operator import ViewOperator, batch_of
 from juncture.incremental.operators.order import RowOrder
 from juncture.incremental.state.arrangement import Delta
 from juncture.kernels.array_types import Codes, Ints
@@ -139,7 +140,7 @@ class PartitionOperator(ViewOperator):
         """Whether a step needs changes. A query without partitions returns a row for an empty input too."""
         return bool(self._rows.keys) or self._adds_columns or bool(self.results.arrangement.rows)
 
-    def step(self, _flows: Sequence[Flow]) -> Flow:
+    def step(self, _flows: Sequence[ChangeBatches]) -> ChangeBatches:
         """Return the old and new rows of the affected parts of partitions."""
         delta = self._rows.delta
         if not len(delta) and self.waits:
@@ -149,11 +150,9 @@ class PartitionOperator(ViewOperator):
             return []
         changes = [self._computed(segments, self._gathered(segments, delta))]
         for run, _, positions in self.results.arrangement.between(segments.keys, segments.low, segments.high):
-            changes.append((run.taken(positions), -run.weights[positions]))
-        batch, weights, _ = self.results.identity.consolidated(
-            [batch for batch, _ in changes], np.concatenate([weights for _, weights in changes])
-        )
-        return [(batch, weights)] if len(weights) else []
+            changes.append(ChangeBatch(run.taken(positions), -run.weights[positions]))
+        sums, _ = self.results.identity.consolidated(ChangeBatch.joined(changes, self.schema))
+        return [sums] if len(sums.weights) else []
 
     def expected_rows(self, rows: Sequence[float]) -> float:
         """Return the number of old and new results of whole partitions, or of the rows within a frame."""
@@ -267,7 +266,7 @@ class PartitionOperator(ViewOperator):
 
     # Results
 
-    def _computed(self, segments: _Segments, rows: Delta) -> Change:
+    def _computed(self, segments: _Segments, rows: Delta) -> ChangeBatch:
         """Return the new results of parts, given all rows that they read."""
         copies: Ints = np.repeat(np.arange(len(rows)), rows.weights)
         columns = rows_at(rows.batch, copies)
@@ -278,7 +277,7 @@ class PartitionOperator(ViewOperator):
         read = [columns.column(place) for place in self._reads]
         result = self._query.run([numbers, array_of(parts, pa.int64()), *read])
         if not self._adds_columns:
-            return batch_of(result.columns, self.schema), np.ones(result.num_rows, np.int64)
+            return ChangeBatch(batch_of(result.columns, self.schema), np.ones(result.num_rows, np.int64))
         order, values = raw_values(result.column(0), np.int64), result.columns[1:]
         if self._order is not None:
             codes, parts = rows.codes[0][copies][order], parts[order]
@@ -290,7 +289,8 @@ class PartitionOperator(ViewOperator):
                 affected &= raw_values(values[place], np.int64) <= most
             chosen = np.flatnonzero(affected)
             order, values = order[chosen], [rows_of(each, array_of(chosen, pa.int64())) for each in values]
-        return batch_of([*rows_at(columns, order).columns, *values], self.schema), np.ones(len(order), np.int64)
+        batch = batch_of([*rows_at(columns, order).columns, *values], self.schema)
+        return ChangeBatch(batch, np.ones(len(order), np.int64))
 
     def _continued(
         self, segments: _Segments, hashes: Ints, parts: Ints, codes: Ints, values: list[pa.Array]
@@ -365,13 +365,13 @@ class ExpandOperator(ViewOperator):
         self._reads = reads
         self._query = query
 
-    def step(self, flows: Sequence[Flow]) -> Flow:
+    def step(self, flows: Sequence[ChangeBatches]) -> ChangeBatches:
         """Return the rows for each row."""
-        return [self._expanded(batch, weights) for batch, weights in flows[0] if batch.num_rows]
+        return [self._expanded(*change) for change in flows[0] if change.rows.num_rows]
 
-    def _expanded(self, batch: pa.RecordBatch, weights: Ints) -> Change:
+    def _expanded(self, batch: pa.RecordBatch, weights: Ints) -> ChangeBatch:
         numbers = array_of(np.arange(batch.num_rows), pa.int64())
         result = self._query.run([numbers, *(batch.column(place) for place in self._reads)])
         rows = raw_values(result.column(0), np.int64)
         arrays = [*rows_at(batch, rows).columns, *result.columns[1:]]
-        return batch_of(arrays, self.schema), weights[rows]
+        return ChangeBatch(batch_of(arrays, self.schema), weights[rows])

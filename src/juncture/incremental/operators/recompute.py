@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import joined_batches, rows_at
-from juncture.incremental.changes.identity import Changes
-from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
+from juncture.incremental.changes.identity import ResultChanges
+from juncture.incremental.state.arrangement import Arrangement, Delta, Deltas, Journal, Place
 from juncture.incremental.state.run import Run
 from juncture.kernels.array_types import Ints
 from juncture.local.inequality.join import execute
@@ -45,7 +45,7 @@ class RecomputeOperator(ABC):
     def __init__(self, arrangements: Mapping[Side, Arrangement]) -> None:
         self._arrangements = arrangements
 
-    def apply(self, deltas: Mapping[Side, tuple[Delta, list[Place]]], journal: Journal, changes: Changes) -> None:
+    def apply(self, deltas: Deltas, journal: Journal, changes: ResultChanges) -> None:
         """Apply changes of both sides, and add the changes of the result."""
         (left, left_places), (right, right_places) = deltas["left"], deltas["right"]
         affected = _distinct(self.affected(right)) if len(right) else []
@@ -61,13 +61,13 @@ class RecomputeOperator(ABC):
         self._answer([*new, others], journal, changes)
         self.end(changes)
 
-    def _answer(self, parts: Sequence[Delta], journal: Journal, changes: Changes) -> None:
+    def _answer(self, parts: Sequence[Delta], journal: Journal, changes: ResultChanges) -> None:
         parts = [part for part in parts if len(part)]
         if parts:
             probe_rows = Delta.joined(parts)
             self.answer(probe_rows, self._candidates(probe_rows), journal, changes)
 
-    def populate(self, deltas: Mapping[Side, tuple[Delta, list[Place]]], journal: Journal, changes: Changes) -> None:
+    def populate(self, deltas: Deltas, journal: Journal, changes: ResultChanges) -> None:
         """Add the first rows of both sides, and their results."""
         self.apply(deltas, journal, changes)
 
@@ -76,7 +76,7 @@ class RecomputeOperator(ABC):
         """Record what is needed of right rows before they change."""
 
     @abstractmethod
-    def end(self, changes: Changes) -> None:
+    def end(self, changes: ResultChanges) -> None:
         """Add the changes of right rows in the result."""
 
     @abstractmethod
@@ -88,7 +88,7 @@ class RecomputeOperator(ABC):
         """Yield the stored right rows that may be in the results of left rows."""
 
     @abstractmethod
-    def answer(self, probe_rows: Delta, candidates: Candidates, journal: Journal, changes: Changes, /) -> None:
+    def answer(self, probe_rows: Delta, candidates: Candidates, journal: Journal, changes: ResultChanges, /) -> None:
         """Add the results of left rows with their weights; negative ones subtract."""
 
     def _candidates(self, probe_rows: Delta) -> Candidates:
@@ -145,7 +145,7 @@ class AggregateOperator(RecomputeOperator):
     def begin(self, places: list[Place]) -> None:
         """Do nothing, because right rows are never results."""
 
-    def end(self, changes: Changes) -> None:
+    def end(self, changes: ResultChanges) -> None:
         """Do nothing."""
 
     def affected(self, right: Delta) -> Iterator[tuple[Run, Positions]]:
@@ -158,7 +158,7 @@ class AggregateOperator(RecomputeOperator):
         for run, _, positions in self._arrangements["right"].matching_rows(probe_rows):
             yield run, positions
 
-    def answer(self, probe_rows: Delta, candidates: Candidates, _journal: Journal, changes: Changes) -> None:
+    def answer(self, probe_rows: Delta, candidates: Candidates, _journal: Journal, changes: ResultChanges) -> None:
         """Add left rows with aggregates over the right rows that they match."""
         copies = np.repeat(np.arange(len(candidates.weights)), candidates.weights)
         right = rows_at(candidates.batch, copies)

@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from juncture.columnar.conversion import converted
 from juncture.errors import JunctureError
+from juncture.incremental.changes.change_batch import ChangeBatch, ChangeBatches
 from juncture.incremental.expressions.expression import Constant, Expression, evaluate
-from juncture.incremental.operators.operator import Flow, ViewOperator, batch_of
+from juncture.incremental.operators.operator import ViewOperator, batch_of
 from juncture.incremental.operators.stored_join import StoredJoinOperator
 from juncture.kernels.array_types import Words
 from juncture.matching.output import Output, project, stored_join
@@ -45,7 +46,7 @@ class SpecJoinOperator(StoredJoinOperator):
         self._output = Output(join, resolved.user_schema(self._schemas["left"], self._schemas["right"]))
         super().__init__(label, types, sources, join, self._output)
 
-    def step(self, flows: Sequence[Flow]) -> Flow:
+    def step(self, flows: Sequence[ChangeBatches]) -> ChangeBatches:
         """Return the inserted and deleted rows of the join."""
         with self._readable_errors():
             return super().step([self._computed(side, flow) for side, flow in zip(SIDES, flows, strict=True)])
@@ -58,25 +59,25 @@ class SpecJoinOperator(StoredJoinOperator):
     def part_hashes(self, place: int, batch: pa.RecordBatch, /) -> Words:
         """Return the hashes of the keys of a side."""
         with self._readable_errors():
-            (computed, _), *_ = self._computed(SIDES[place], [(batch, np.zeros(batch.num_rows, np.int64))])
+            (computed, _), *_ = self._computed(SIDES[place], [ChangeBatch(batch, np.zeros(batch.num_rows, np.int64))])
             return super().part_hashes(place, computed)
 
-    def _computed(self, side: Side, flow: Flow) -> Flow:
+    def _computed(self, side: Side, flow: ChangeBatches) -> ChangeBatches:
         schema = self.sides[side].schema
         rows = []
         for batch, weights in flow:
             arrays = [evaluate(each, batch.columns, batch.num_rows) for each in self._columns[side].values()]
-            rows.append((project(batch_of(arrays, self._schemas[side]), schema), weights))
+            rows.append(ChangeBatch(project(batch_of(arrays, self._schemas[side]), schema), weights))
         return rows
 
-    def _output_rows(self, changes: Flow) -> Flow:
+    def _output_rows(self, changes: ChangeBatches) -> ChangeBatches:
         result = []
         for batch, weights in changes:
             start = 0
             for finished in self._output.finished([batch]):
                 fields = zip(self._shown, self.schema, strict=True)
                 arrays = [converted(finished.column(name), field.type) for name, field in fields]
-                result.append((batch_of(arrays, self.schema), weights[start : start + finished.num_rows]))
+                result.append(ChangeBatch(batch_of(arrays, self.schema), weights[start : start + finished.num_rows]))
                 start += finished.num_rows
         return result
 

@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import joined_batches
 from juncture.errors import DataError
-from juncture.incremental.changes.identity import Changes, identity_of
+from juncture.incremental.changes.change_batch import ChangeBatch, ChangeBatches
+from juncture.incremental.changes.identity import ResultChanges, identity_of
 from juncture.incremental.operators.asof import AsofOperator
 from juncture.incremental.operators.keys import KeyDomain
-from juncture.incremental.operators.operator import Change, Flow, ViewOperator
+from juncture.incremental.operators.operator import ViewOperator
 from juncture.incremental.operators.pairs import PairOperator, counted
 from juncture.incremental.operators.recompute import AggregateOperator
-from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place, interval_codes
+from juncture.incremental.state.arrangement import Arrangement, Delta, Deltas, Journal, Place, interval_codes
 from juncture.incremental.state.run import Run
 from juncture.incremental.state.tables import StateTable
 from juncture.kernels.array_types import Codes, Ints, Words
@@ -32,9 +32,6 @@ from juncture.spec.schema import SIDES, Side
 
 Lines = npt.NDArray[np.int64]
 
-Deltas = Mapping[Side, tuple[Delta, list[Place]]]
-"""The delta of each side, and where its rows are stored."""
-
 
 _Compared = Callable[[pa.RecordBatch, Side], ComparedRows]
 
@@ -42,10 +39,10 @@ _Compared = Callable[[pa.RecordBatch, Side], ComparedRows]
 class Operator(Protocol):
     """Applies changes of both sides, and computes those of the result."""
 
-    def apply(self, deltas: Deltas, journal: Journal, changes: Changes, /) -> None:
+    def apply(self, deltas: Deltas, journal: Journal, changes: ResultChanges, /) -> None:
         """Apply changes of both sides, and add the changes of the result."""
 
-    def populate(self, deltas: Deltas, journal: Journal, changes: Changes, /) -> None:
+    def populate(self, deltas: Deltas, journal: Journal, changes: ResultChanges, /) -> None:
         """Add the first rows of both sides, and their results."""
 
 
@@ -66,16 +63,15 @@ class JoinSide:
         """The stored columns."""
         return self.arrangement.schema
 
-    def located(self, flow: Flow) -> tuple[Delta, Change]:
+    def located(self, flow: ChangeBatches) -> tuple[Delta, ChangeBatch]:
         """Return distinct changes that can be applied, for the next step, and rows with their unmatched deletes."""
         self.clear()
         self.is_located = True
         if not flow:
-            return self.nothing, (self.nothing.batch, self.nothing.weights)
-        weights = np.concatenate([weights for _, weights in flow])
-        delta = self._summed(joined_batches([batch for batch, _ in flow]), weights)
+            return self.nothing, self.nothing.changes
+        delta = self._summed(ChangeBatch.joined(flow, self.schema))
         self.delta, self.places, unmatched = self.arrangement.locate(delta)
-        return self.delta, (delta.batch, unmatched)
+        return self.delta, ChangeBatch(delta.batch, unmatched)
 
     def clear(self) -> None:
         """Discard the changes."""
@@ -86,17 +82,17 @@ class JoinSide:
         keys, codes = self._coded(batch)
         return Delta.of(batch, weights, keys, codes, hashes)
 
-    def _summed(self, batch: pa.RecordBatch, weights: Ints) -> Delta:
+    def _summed(self, changes: ChangeBatch) -> Delta:
         """Return rows that may be equal as changes."""
         identity = self.arrangement.identity
         try:
-            return self.delta_of(batch, weights, identity.hashes(batch)).summed(identity)
+            return self.delta_of(*changes, identity.hashes(changes.rows)).summed(identity)
         except DataError:
             # A row with an invalid value is accepted if its changes cancel.
-            distinct, sums, hashes = identity.consolidated([batch], weights)
-            if len(sums) == batch.num_rows:
+            sums, hashes = identity.consolidated(changes)
+            if len(sums.weights) == len(changes.weights):
                 raise
-        return self.delta_of(distinct, sums, hashes)
+        return self.delta_of(*sums, hashes)
 
     def _coded(self, batch: pa.RecordBatch) -> tuple[Codes, Lines]:
         """Return the key codes and code lines of rows."""
@@ -150,7 +146,7 @@ class StoredJoinOperator(ViewOperator):
         self._journal = Journal()
         self._worked = False
 
-    def step(self, flows: Sequence[Flow]) -> Flow:
+    def step(self, flows: Sequence[ChangeBatches]) -> ChangeBatches:
         """Return the inserted and deleted rows of the join."""
         for each, flow in zip(self.sides.values(), flows, strict=True):
             if not each.is_located:
@@ -159,12 +155,12 @@ class StoredJoinOperator(ViewOperator):
         deltas = {side: (each.delta, each.places) for side, each in self.sides.items()}
         if not any(len(delta) for delta, _ in deltas.values()):
             return []
-        self._journal, changes, self._worked = Journal(), Changes(are_wanted=self.is_output_read), True
+        self._journal, changes, self._worked = Journal(), ResultChanges(are_wanted=self.is_output_read), True
         take = self._operator.apply if self.rows else self._operator.populate
         take(deltas, self._journal, changes)
         return self._output_rows(changes.batches)
 
-    def _output_rows(self, changes: Flow) -> Flow:
+    def _output_rows(self, changes: ChangeBatches) -> ChangeBatches:
         return changes
 
     @property

@@ -10,14 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import joined_batches, rows_at
+from juncture.columnar.arrays import rows_at
+from juncture.incremental.changes.change_batch import ChangeBatch, ChangeBatches
 from juncture.incremental.operators.arranged import ArrangedOperator
-from juncture.incremental.operators.operator import Flow, ViewOperator
+from juncture.incremental.operators.operator import ViewOperator
 from juncture.incremental.state.arrangement import Delta
 from juncture.kernels.array_types import Ints
-
-Best = tuple[pa.RecordBatch, Ints]
-"""Rows in order, and their weights."""
 
 _SPARE = 1_000
 """Cached rows beyond the returned ones, so that deletes need no scan."""
@@ -72,7 +70,8 @@ class TopOperator(ViewOperator):
         self._order = order
         self._offset = offset
         self._end = None if limit is None else offset + limit
-        self._best = pa.RecordBatch.from_pylist([], self.schema), np.zeros(0, np.int64)
+        self._best = ChangeBatch.joined([], self.schema)
+        """The first rows in order, with their weights."""
         self._has_all = True
         self._next = self._best, True
 
@@ -86,81 +85,72 @@ class TopOperator(ViewOperator):
         """All rows meet."""
         return False
 
-    def step(self, _flows: Sequence[Flow]) -> Flow:
+    def step(self, _flows: Sequence[ChangeBatches]) -> ChangeBatches:
         """Return the rows that enter or exit the first rows."""
         delta = self._source.delta
         self._next = self._best, self._has_all
         if not len(delta):
             return []
-        batch, weights, has_all = self._changed(self._best, self._has_all, delta)
-        if not has_all and (self._end is None or weights.sum() < self._end):
-            batch, weights, has_all = self._changed(
-                *self._anew(deletes=-int(delta.weights[delta.weights < 0].sum())), delta
-            )
-        self._next = (batch, weights), has_all
-        old_rows, new_rows = self._shown(*self._best), self._shown(batch, weights)
-        return [each for each in ((old_rows[0], -old_rows[1]), new_rows) if each[0].num_rows]
+        best, has_all = self._changed(self._best, self._has_all, delta)
+        if not has_all and (self._end is None or best.weights.sum() < self._end):
+            best, has_all = self._changed(*self._anew(deletes=-int(delta.weights[delta.weights < 0].sum())), delta)
+        self._next = best, has_all
+        old, new = self._shown(self._best), self._shown(best)
+        return [each for each in (ChangeBatch(old.rows, -old.weights), new) if each.rows.num_rows]
 
-    def _changed(self, best: Best, has_all: bool, delta: Delta) -> tuple[pa.RecordBatch, Ints, bool]:
+    def _changed(self, best: ChangeBatch, has_all: bool, delta: Delta) -> tuple[ChangeBatch, bool]:
         """Return the best rows after some changes, and whether they are all rows."""
-        cached, cached_weights = best
-        parts = joined_batches([cached, delta.batch])
-        total = np.concatenate([cached_weights, delta.weights])
-        order = sorted_rows(parts, self._order)
-        if not has_all and cached.num_rows:
+        cached = best.rows.num_rows
+        rows = ChangeBatch.joined([best, delta.changes], self.schema)
+        order = sorted_rows(rows.rows, self._order)
+        if not has_all and cached:
             # Rows after the last cached one may be incomplete, so drop them, except for rows equal to it.
-            last = int(np.flatnonzero(order == cached.num_rows - 1)[0])
+            last = int(np.flatnonzero(order == cached - 1)[0])
             behind = order[last + 1 :]
             complete = order[: last + 1]
             equal = self._source.identity.same(
-                rows_at(parts, behind), rows_at(parts, np.full(len(behind), cached.num_rows - 1))
+                rows_at(rows.rows, behind), rows_at(rows.rows, np.full(len(behind), cached - 1))
             )
             order = np.concatenate([complete, behind[equal]])
         elif not has_all:
             order = order[:0]
-        return self._cut(rows_at(parts, order), total[order], has_all)
+        return self._cut(rows.some(order), has_all)
 
-    def _anew(self, deletes: int) -> tuple[Best, bool]:
+    def _anew(self, deletes: int) -> tuple[ChangeBatch, bool]:
         """Return the best rows before the epoch and ``deletes`` more, read in pieces, and whether they are all rows."""
-        best, weights, has_all = pa.RecordBatch.from_pylist([], self.schema), np.zeros(0, np.int64), True
-        for rows, count in self._source.arrangement.living():
-            parts, total = joined_batches([best, rows]), np.concatenate([weights, count])
-            order = sorted_rows(parts, self._order)
-            best, weights, has_all = self._cut(rows_at(parts, order), total[order], has_all, deletes)
-        return (best, weights), has_all
+        best, has_all = ChangeBatch.joined([], self.schema), True
+        for each in self._source.arrangement.living():
+            rows = ChangeBatch.joined([best, each], self.schema)
+            best, has_all = self._cut(rows.some(sorted_rows(rows.rows, self._order)), has_all, deletes)
+        return best, has_all
 
-    def _cut(
-        self, batch: pa.RecordBatch, weights: Ints, has_all: bool, more: int = 0
-    ) -> tuple[pa.RecordBatch, Ints, bool]:
+    def _cut(self, rows: ChangeBatch, has_all: bool, more: int = 0) -> tuple[ChangeBatch, bool]:
         """Return the first rows and ``more`` extra ones, with equal rows merged, and whether they are all rows."""
-        batch, weights = self._summed(batch, weights)
+        rows = self._summed(rows)
         if self._end is None:
-            return batch, weights, has_all
+            return rows, has_all
         room = self._end + max(_SPARE, self._end) + more
-        count = int(np.searchsorted(np.cumsum(weights), room)) + 1
-        if count < batch.num_rows:
-            return batch.slice(0, count), weights[:count], False
-        return batch, weights, has_all
+        count = int(np.searchsorted(np.cumsum(rows.weights), room)) + 1
+        return (rows.slice(0, count), False) if count < len(rows.weights) else (rows, has_all)
 
-    def _summed(self, batch: pa.RecordBatch, weights: Ints) -> tuple[pa.RecordBatch, Ints]:
+    def _summed(self, rows: ChangeBatch) -> ChangeBatch:
         """Return adjacent equal rows merged, without rows of weight zero."""
+        batch, weights = rows
         if batch.num_rows < 2:
-            rows = np.flatnonzero(weights)
-            return rows_at(batch, rows), weights[rows]
+            return rows.some(np.flatnonzero(weights))
         same = self._source.identity.same(batch.slice(1), batch.slice(0, batch.num_rows - 1))
         starts = np.flatnonzero(np.concatenate([[True], ~same]))
         total = np.add.reduceat(weights, starts)
         assert (total >= 0).all(), f"{self.label} received deletes of rows that it does not store"
         present = np.flatnonzero(total)
-        return rows_at(batch, starts[present]), total[present]
+        return ChangeBatch(rows_at(batch, starts[present]), total[present])
 
-    def _shown(self, batch: pa.RecordBatch, weights: Ints) -> tuple[pa.RecordBatch, Ints]:
+    def _shown(self, best: ChangeBatch) -> ChangeBatch:
         """Return the rows between offset and limit with their weights."""
-        ends = np.cumsum(weights)
+        ends = np.cumsum(best.weights)
         most = ends if self._end is None else np.minimum(ends, self._end)
-        copies = most - np.maximum(ends - weights, self._offset)
-        rows = np.flatnonzero(copies > 0)
-        return rows_at(batch, rows), copies[rows]
+        copies = most - np.maximum(ends - best.weights, self._offset)
+        return ChangeBatch(best.rows, copies).some(np.flatnonzero(copies > 0))
 
     def restored(self) -> None:
         """Find the best rows again."""
@@ -178,9 +168,9 @@ class TopOperator(ViewOperator):
     @property
     def rows(self) -> int:
         """Number of cached rows."""
-        return int(self._best[0].num_rows)
+        return int(self._best.rows.num_rows)
 
     @property
     def fixed_bytes(self) -> int:
         """Bytes of the cached rows."""
-        return int(self._best[0].nbytes) + int(self._best[1].nbytes)
+        return int(self._best.rows.nbytes) + int(self._best.weights.nbytes)

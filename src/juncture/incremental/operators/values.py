@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.columnar.arrays import array_of, joined_batches, raw_values, rows_of
+from juncture.incremental.changes.change_batch import ChangeBatch
 from juncture.incremental.changes.identity import identity_of
 from juncture.incremental.operators.operator import batch_of, schema_of
 from juncture.incremental.operators.order import RowOrder, codes_in_order, has_exact_codes, order_codes, values_of
@@ -70,8 +71,8 @@ class GroupValues:
             return
         self._is_added = True
         groups = array_of(self._groups[rows], pa.int32())
-        batch = batch_of([groups, values], self.arrangement.schema)
-        batch, weights, hashes = self._identity.consolidated([batch], weights)
+        changes = ChangeBatch(batch_of([groups, values], self.arrangement.schema), weights)
+        (batch, weights), hashes = self._identity.consolidated(changes)
         codes = np.zeros((0, len(weights)), np.int64)
         if self._order:
             key, first = batch.column(1).flatten()[0], self._order[0]

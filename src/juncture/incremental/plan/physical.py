@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from juncture.errors import SpecError
+from juncture.incremental.changes.change_batch import ChangeBatch, ChangeBatches
 from juncture.incremental.expressions.expression import (
     TRUE,
     Call,
@@ -29,14 +30,7 @@ from juncture.incremental.operators.eviction import Future, FutureChanges, carry
 from juncture.incremental.operators.group import GroupOperator
 from juncture.incremental.operators.join import JoinOperator, JoinPath, Lookup
 from juncture.incremental.operators.keys import KeyDomain
-from juncture.incremental.operators.operator import (
-    Change,
-    FilterOperator,
-    Flow,
-    ProjectOperator,
-    UnionOperator,
-    ViewOperator,
-)
+from juncture.incremental.operators.operator import FilterOperator, ProjectOperator, UnionOperator, ViewOperator
 from juncture.incremental.operators.order import RowOrder
 from juncture.incremental.operators.partition import ExpandOperator, PartitionOperator
 from juncture.incremental.operators.spec_join import SpecJoinOperator
@@ -72,7 +66,7 @@ class SourceRows(Protocol):
     def arrangement(self) -> Arrangement:
         """The rows."""
 
-    def located(self, flow: Flow, /) -> tuple[Delta, Change]:
+    def located(self, flow: ChangeBatches, /) -> tuple[Delta, ChangeBatch]:
         """Return distinct changes that can be applied, for the next step, and rows with their unmatched deletes."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import joined_batches, rows_at
 from juncture.columnar.row_bytes import RowMemory
+from juncture.incremental.changes.change_batch import ChangeBatch
 from juncture.incremental.changes.identity import RowIdentity
 from juncture.incremental.state.blocks import BlockRows
 from juncture.incremental.state.pages import Pages, loose_pieces, sorted_pieces
@@ -20,6 +21,7 @@ from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.equal_rows import share_equal
 from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.next_row import nth_neighbours
+from juncture.spec.schema import Side
 
 Table = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.signedinteger]
@@ -70,6 +72,11 @@ class Delta:
 
     def __len__(self) -> int:
         return len(self.weights)
+
+    @property
+    def changes(self) -> ChangeBatch:
+        """The rows with the changes of their weights."""
+        return ChangeBatch(self.batch, self.weights)
 
     @cached_property
     def memory(self) -> RowMemory:
@@ -123,6 +130,10 @@ class Place:
     positions: Positions
     rows: Positions
     weights: Ints
+
+
+Deltas = Mapping[Side, tuple[Delta, list[Place]]]
+"""The delta of each side of a join, and where its rows are stored."""
 
 
 class Journal:
@@ -311,15 +322,15 @@ class Arrangement:
         self.evicted_to = self._rows_now()
         return np.concatenate(counts, axis=1)
 
-    def living(self) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+    def living(self) -> Iterator[ChangeBatch]:
         """Yield the rows with their positive weights."""
         for run in self.memory:
             here = np.flatnonzero(run.weights)
             if len(here):
-                yield run.batch if len(here) == len(run) else run.taken(here), run.weights[here]
+                yield ChangeBatch(run.batch if len(here) == len(run) else run.taken(here), run.weights[here])
         for rows in [] if self.pages is None else self.pages.living():
             if len(rows):
-                yield rows.batch, rows.weights
+                yield ChangeBatch(rows.batch, rows.weights)
 
     def in_order(self) -> list[Iterator[BlockRows]]:
         """Return the rows of each run in batches, by row hash, if there is at most one key and no order."""

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from juncture.columnar.arrays import rows_at
 from juncture.errors import StateError
+from juncture.incremental.changes.change_batch import ChangeBatch
 from juncture.incremental.changes.identity import RowIdentity
 from juncture.incremental.state.blocks import BlockRows
 from juncture.incremental.state.stored_run import StoredRun
@@ -77,7 +76,7 @@ def _pieces(run: StoredRun, number: int) -> Iterator[Piece]:
 
 def difference(
     old: Sequence[Iterator[BlockRows]], new: Sequence[Iterator[BlockRows]], identity: RowIdentity
-) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+) -> Iterator[ChangeBatch]:
     """Yield the changes from old to new rows, each once, given runs of rows of one key in batches."""
     rest: list[BlockRows] = []
     for piece in merged_pieces([*(_signed(rows, -1) for rows in old), *(_signed(rows, 1) for rows in new)]):
@@ -97,14 +96,14 @@ def _signed(batches: Iterator[BlockRows], sign: int) -> Iterator[Piece]:
             yield Piece(rows, np.full(len(rows), sign), np.arange(len(rows)))
 
 
-def _summed(rows: BlockRows, identity: RowIdentity) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+def _summed(rows: BlockRows, identity: RowIdentity) -> Iterator[ChangeBatch]:
     """Yield the sums of equal rows that are not zero."""
     if not len(rows):
         return
     sums = identity.summed(rows.batch, rows.weights, rows.row_hashes[1:] == rows.row_hashes[:-1])
     changed = np.flatnonzero(sums)
     if len(changed):
-        yield rows_at(rows.batch, changed), sums[changed]
+        yield ChangeBatch(rows.batch, sums).some(changed)
 
 
 def _codes(rows: BlockRows) -> Ints:

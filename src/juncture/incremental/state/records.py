@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of
+from juncture.incremental.changes.change_batch import ChangeBatch
 from juncture.kernels.array_types import Ints
 
 EPOCH_FILE = "epoch"
@@ -86,19 +87,19 @@ def weighted(batch: pa.RecordBatch, weights: Ints) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=weighted_schema(batch.schema))
 
 
-def unweighted(combined: pa.RecordBatch) -> tuple[pa.RecordBatch, Ints]:
+def unweighted(combined: pa.RecordBatch) -> ChangeBatch:
     """Return the rows and weights that `weighted` was given."""
     weights = np.asarray(combined.column(combined.num_columns - 1))
-    return combined.select(combined.schema.names[:-1]), weights
+    return ChangeBatch(combined.select(combined.schema.names[:-1]), weights)
 
 
-def packed(batch: pa.RecordBatch, weights: Ints) -> bytes:
+def packed(changes: ChangeBatch) -> bytes:
     """Return rows with weights as bytes."""
-    content: bytes = weighted(batch, weights).serialize().to_pybytes()
+    content: bytes = weighted(*changes).serialize().to_pybytes()
     return content
 
 
-def unpacked(content: bytes, schema: pa.Schema) -> tuple[pa.RecordBatch, Ints]:
+def unpacked(content: bytes, schema: pa.Schema) -> ChangeBatch:
     """Return the rows and weights that `packed` was given."""
     combined = pa.ipc.read_record_batch(pa.py_buffer(content), weighted_schema(schema))
     combined.validate()

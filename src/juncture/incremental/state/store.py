@@ -34,13 +34,14 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import rocksdict
 
 from juncture.errors import StateError
+from juncture.incremental.changes.change_batch import ChangeBatches
 from juncture.incremental.state.blocks import BlockRows, Index
 from juncture.incremental.state.policy import MemoryPolicy
 from juncture.incremental.state.records import EPOCH_FILE, EpochFile, Position, packed, stream, unpacked
@@ -56,7 +57,7 @@ from juncture.incremental.state.run_writer import (
     write_parts,
 )
 from juncture.incremental.state.stored_run import StoredRun
-from juncture.kernels.array_types import Ints, Mask
+from juncture.kernels.array_types import Mask
 
 _log = logging.getLogger(__name__)
 
@@ -82,9 +83,6 @@ _UNWRITABLE = tuple(
     map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EMFILE))
 )
 """Texts in RocksDB's errors about a folder that cannot be written now, but is not damaged."""
-
-Table = TypeVar("Table", bound=str)
-"""The name of a table."""
 
 
 class Store:
@@ -265,12 +263,12 @@ class Store:
         notes: Mapping[str, Any] = self._manifest.get("notes", {})
         return notes
 
-    def epochs(self) -> Iterator[dict[str, list[tuple[pa.RecordBatch, Ints]]]]:
+    def epochs(self) -> Iterator[dict[str, ChangeBatches]]:
         """Yield the changes of each table in each epoch since the last checkpoint."""
         rows = 0
         with self._damage():
             for epoch in range(self._manifest["since"], self._manifest.get("epoch", 0) + 1):
-                changes: dict[str, list[tuple[pa.RecordBatch, Ints]]] = {table: [] for table in self._schemas}
+                changes: dict[str, ChangeBatches] = {table: [] for table in self._schemas}
                 for table, schema in self._schemas.items():
                     while content := self._database.get(self._epoch_key(epoch, table, len(changes[table]))):
                         changes[table].append(unpacked(content, schema))
@@ -379,17 +377,16 @@ class Store:
     def commit(
         self,
         position: Position,
-        changes: Mapping[Table, Iterable[tuple[pa.RecordBatch, Ints]]],
+        changes: Mapping[str, ChangeBatches],
         answers: Mapping[str, list[pa.RecordBatch]],
     ) -> None:
         """Commit an epoch: its position, changes and answers."""
         batch = rocksdict.WriteBatch(raw_mode=True)
         log = dict(self._manifest["log"])
         for table, table_changes in changes.items():
-            parts = ((rows, weights) for rows, weights in table_changes if len(weights))
-            for part, (rows, weights) in enumerate(parts):
-                batch.put(self._epoch_key(position.epoch, table, part), packed(rows, weights))
-                log[table] = log.get(table, 0) + len(weights)
+            for part, each in enumerate(each for each in table_changes if len(each.weights)):
+                batch.put(self._epoch_key(position.epoch, table, part), packed(each))
+                log[table] = log.get(table, 0) + len(each.weights)
         before = {number for number, _ in self._last_runs.values()}
         last = self._put_answers(batch, answers)
         _remove(batch, before)
@@ -400,7 +397,7 @@ class Store:
     def checkpoint(
         self,
         position: Position,
-        runs: Mapping[Table, Sequence[StoredRun]],
+        runs: Mapping[str, Sequence[StoredRun]],
         *,
         notes: Mapping[str, Any] | None = None,
         rewritten_rows: int = 0,
@@ -418,7 +415,7 @@ class Store:
         schemas: Mapping[str, pa.Schema],
         answers: Mapping[str, list[pa.RecordBatch]] | None,
         position: Position,
-        runs: Mapping[Table, Sequence[StoredRun]],
+        runs: Mapping[str, Sequence[StoredRun]],
         *,
         notes: Mapping[str, Any],
         rewritten_rows: int,
@@ -436,7 +433,7 @@ class Store:
         self,
         batch: Any,
         position: Position,
-        runs: Mapping[Table, Sequence[StoredRun]],
+        runs: Mapping[str, Sequence[StoredRun]],
         notes: Mapping[str, Any],
         rewritten_rows: int,
         last: Mapping[str, tuple[int, int]],
