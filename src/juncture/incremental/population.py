@@ -26,7 +26,6 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
-from juncture.errors import StateError
 from juncture.incremental.changes.change_batch import ChangeBatch, ChangeBatches, ChangesByName
 from juncture.incremental.changes.identity import consolidated
 from juncture.incremental.dataflow import ANSWER, Batches, Dataflow, one_epoch
@@ -138,7 +137,7 @@ class _Loader:
     # In stages
 
     def _load_in_stages(self, tables: StateTables, streams: Mapping[str, Iterable[ChangeBatch]]) -> Batches:
-        folder, graph = tables.folder / "parts", self._first.flow.graph
+        folder, graph = tables.errors.folder / "parts", self._first.flow.graph
         shutil.rmtree(folder, ignore_errors=True)
         try:
             folder.mkdir()
@@ -156,11 +155,7 @@ class _Loader:
                     self._load_stage(stage, tables, streams, spools, answers)
                 return {name: each.read() for name, each in answers.items()}
         except OSError as error:
-            raise StateError(
-                f"State folder {tables.folder} cannot be written: {error}. Check its permissions and the free disk "
-                "space.",
-                name="JN-STATE-WRITE",
-            ) from error
+            raise tables.errors.unwritten(error) from error
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,9 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of
 from juncture.incremental.changes.change_batch import ChangeBatch
 from juncture.kernels.array_types import Ints
+
+if TYPE_CHECKING:
+    from juncture.incremental.state.stored_run import StoredRun
 
 EPOCH_FILE = "epoch"
 """The name of the file with the number of the last epoch."""
@@ -42,6 +45,16 @@ class Position:
         offset = self.offset if offset is None else offset
         counts = (dict(each) for each in (self.missing, self.late, self.greatest, self.repaired))
         return Position(self.epoch + 1, offset, *counts)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """All rows of a maintained query at a position."""
+
+    position: Position
+    runs: Mapping[str, Sequence[StoredRun]]  # by table
+    notes: Mapping[str, Any]  # JSON data by table
+    rewritten_rows: int  # number of rows that a checkpoint writes again
 
 
 class EpochFile:

@@ -26,13 +26,10 @@ earlier epoch than the file.
 
 from __future__ import annotations
 
-import errno
 import json
 import logging
-import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +41,7 @@ from juncture.errors import StateError
 from juncture.incremental.changes.change_batch import ChangeBatches
 from juncture.incremental.state.blocks import BlockRows, Index
 from juncture.incremental.state.policy import MemoryPolicy
-from juncture.incremental.state.records import EPOCH_FILE, EpochFile, Position, packed, stream, unpacked
+from juncture.incremental.state.records import EPOCH_FILE, Checkpoint, EpochFile, Position, packed, stream, unpacked
 from juncture.incremental.state.run_writer import (
     BLOCK,
     HAS_STATE,
@@ -56,6 +53,7 @@ from juncture.incremental.state.run_writer import (
     run_key,
     write_parts,
 )
+from juncture.incremental.state.store_errors import StoreErrors
 from juncture.incremental.state.stored_run import StoredRun
 from juncture.kernels.array_types import Mask
 
@@ -76,14 +74,6 @@ _NEW_RUN = "run-"
 _OF_NEW = ("LOCK", "LOG", "IDENTITY", "MANIFEST-", "OPTIONS-", "rocksdict-", "0", EPOCH_FILE)
 """Prefixes of files that exist if the process ends while it creates a database."""
 
-_CORRUPTION = "Corruption"
-"""Prefix of RocksDB's errors about damage."""
-
-_UNWRITABLE = tuple(
-    map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EMFILE))
-)
-"""Texts in RocksDB's errors about a folder that cannot be written now, but is not damaged."""
-
 
 class Store:
     """The state of one maintained query of a ``kind`` in a folder, which is created if it does not exist.
@@ -103,6 +93,7 @@ class Store:
         self.folder = folder
         self.policy = policy
         self._kind = kind
+        self.errors = StoreErrors(kind, folder)
         self._epoch_file = EpochFile(folder / EPOCH_FILE)
         self._schemas = schemas
         self._tables = {table: number for number, table in enumerate(sorted(schemas))}
@@ -134,7 +125,7 @@ class Store:
             return
         paths = list(self.folder.iterdir())
         if any(path.suffix == ".sst" or (path.suffix == ".log" and path.stat().st_size) for path in paths):
-            raise self._damaged("the file CURRENT is missing")
+            raise self.errors.damaged("the file CURRENT is missing")
         if any(not path.name.startswith(_OF_NEW) for path in paths):
             raise StateError(
                 f"Folder {self.folder} has other files and no state of a {self._kind}. Pass an empty folder, a new "
@@ -142,7 +133,7 @@ class Store:
                 name="JN-STATE-FOREIGN",
             )
         if self._recorded_epoch():
-            raise self._damaged("its database is missing")
+            raise self.errors.damaged("its database is missing")
 
     def _check_content(self, expected: Mapping[str, Any]) -> None:
         """Raise an error if the folder has other contents, or lacks committed epochs, without changing a file."""
@@ -157,7 +148,7 @@ class Store:
             # Opening it for writing raises the error, or finds that another process was changing the files.
             return
         try:
-            with self._damage():
+            with self.errors.reading():
                 stored, content = database.get(_IDENTITY), database.get(_MANIFEST)
                 is_earlier = any(database.get(key) is not None for key in _EARLIER_IDENTITIES)
         finally:
@@ -166,9 +157,11 @@ class Store:
             self._check_same({"version": "3 or earlier"} if stored is None else json.loads(stored), expected)
         epoch = 0 if content is None else json.loads(content).get("epoch", 0)
         if recorded is None and stored is not None:
-            raise self._damaged(f"the file {EPOCH_FILE!r} is missing")
+            raise self.errors.damaged(f"the file {EPOCH_FILE!r} is missing")
         if recorded is not None and epoch < recorded:
-            raise self._damaged(f"its write-ahead log ends with epoch {epoch:,}, but epoch {recorded:,} was committed")
+            raise self.errors.damaged(
+                f"its write-ahead log ends with epoch {epoch:,}, but epoch {recorded:,} was committed"
+            )
 
     def _check_same(self, stored: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
         if stored["version"] != expected["version"]:
@@ -199,17 +192,17 @@ class Store:
                     f"{self._kind} first.",
                     name="JN-STATE-IN-USE",
                 ) from error
-            raise self._unusable(error) from error
+            raise self.errors.unusable(error) from error
 
     def _recorded_epoch(self) -> int | None:
         try:
             return self._epoch_file.read()
         except ValueError as error:
-            raise self._damaged(f"the file {EPOCH_FILE!r} is not a number") from error
+            raise self.errors.damaged(f"the file {EPOCH_FILE!r} is not a number") from error
 
     def _read_manifest(self, identity: Mapping[str, Any]) -> dict[str, Any]:
         """Return the committed manifest, and remove what is not committed."""
-        with self._damage():
+        with self.errors.reading():
             content = self._database.get(_MANIFEST)
             manifest: dict[str, Any] = {"runs": {}, "rows": 0, "since": 1, "log": {}}
             manifest |= {} if content is None else json.loads(content)
@@ -251,7 +244,7 @@ class Store:
     def runs(self, table: str) -> list[tuple[Index, Mask, int]]:
         """Return the runs of a table as of the last checkpoint: index, blocks with a state, number of living rows."""
         runs = []
-        with self._damage():
+        with self.errors.reading():
             for number, living in self._manifest["runs"].get(table, []):
                 index = Index.unpacked(self._content(run_key(number, INDEX)))
                 bits = np.frombuffer(self._content(run_key(number, HAS_STATE)), np.uint8)
@@ -266,7 +259,7 @@ class Store:
     def epochs(self) -> Iterator[dict[str, ChangeBatches]]:
         """Yield the changes of each table in each epoch since the last checkpoint."""
         rows = 0
-        with self._damage():
+        with self.errors.reading():
             for epoch in range(self._manifest["since"], self._manifest.get("epoch", 0) + 1):
                 changes: dict[str, ChangeBatches] = {table: [] for table in self._schemas}
                 for table, schema in self._schemas.items():
@@ -279,7 +272,7 @@ class Store:
 
     def last(self, answer: str) -> list[pa.RecordBatch] | None:
         """Return the changes of an answer in the last epoch; None if it was populated and they were not stored."""
-        with self._damage():
+        with self.errors.reading():
             if answer in self._last_runs:
                 number, parts = self._last_runs[answer]
                 streams = (pa.ipc.open_stream(self._content(run_key(number, BLOCK, part))) for part in range(parts))
@@ -298,7 +291,7 @@ class Store:
     def _get_many(self, keys: list[bytes]) -> list[bytes]:
         if not keys:
             return []
-        with self._damage():
+        with self.errors.reading():
             contents: list[bytes] = self._database.get(keys)
             if any(content is None for content in contents):
                 raise ValueError("a block is missing")
@@ -316,7 +309,7 @@ class Store:
         """Begin to write a run for `take_in`."""
         number = self._next
         self._next += 1
-        with self._writing():
+        with self.errors.writing():
             return RunWriter(self._new_path(number), number, self.policy, is_sorted=is_sorted)
 
     def _new_path(self, number: int) -> Path:
@@ -324,7 +317,7 @@ class Store:
 
     def take_in(self, writer: RunWriter) -> tuple[Index, Mask] | None:
         """Ingest a run; return its index, and which of its blocks have a state; None without rows."""
-        with self._writing():
+        with self.errors.writing():
             written = writer.finish()
             if written is not None:
                 self._ingest(writer.paths, written[0].number)
@@ -345,7 +338,7 @@ class Store:
 
     def add(self, writer: RunWriter, rows: BlockRows) -> None:
         """Append rows to a run that is being written."""
-        with self._writing():
+        with self.errors.writing():
             writer.add(rows)
 
     def _put_answers(self, batch: Any, answers: Mapping[str, list[pa.RecordBatch]]) -> Mapping[str, tuple[int, int]]:
@@ -360,7 +353,7 @@ class Store:
             parts = (each.slice(at, rows) for each in changes for at in range(0, each.num_rows, rows))
             number, self._next = self._next, self._next + 1
             path = self._new_path(number)
-            with self._writing():
+            with self.errors.writing():
                 runs[name] = number, write_parts(path, number, self.policy, map(_stream_of, parts))
                 self._ingest([path], number)
             batch.delete(key)
@@ -394,56 +387,32 @@ class Store:
         self._commit(batch, manifest | _position_fields(position) | {"log": log} | ({"last": last} if last else {}))
         self._runs -= before
 
-    def checkpoint(
-        self,
-        position: Position,
-        runs: Mapping[str, Sequence[StoredRun]],
-        *,
-        notes: Mapping[str, Any] | None = None,
-        rewritten_rows: int = 0,
-    ) -> None:
-        """Commit runs with their changed states, in place of all earlier runs and the changes since.
-
-        ``notes`` are JSON data by table, and ``rewritten_rows`` is the number of rows that a checkpoint writes again.
-        """
-        batch = rocksdict.WriteBatch(raw_mode=True)
-        self._checkpoint(batch, position, runs, notes or {}, rewritten_rows, self._last_runs)
+    def checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Commit runs with their changed states, in place of all earlier runs and the changes since."""
+        self._checkpoint(rocksdict.WriteBatch(raw_mode=True), checkpoint, self._last_runs)
 
     def replace(
         self,
         identity: Mapping[str, Any],
         schemas: Mapping[str, pa.Schema],
         answers: Mapping[str, list[pa.RecordBatch]] | None,
-        position: Position,
-        runs: Mapping[str, Sequence[StoredRun]],
-        *,
-        notes: Mapping[str, Any],
-        rewritten_rows: int,
+        checkpoint: Checkpoint,
     ) -> None:
         """Commit another query: its definition, columns of tables, answers if they are stored, and a checkpoint."""
         batch = rocksdict.WriteBatch(raw_mode=True)
         batch.put(_IDENTITY, json.dumps({"version": _VERSION, "kind": self._kind, **identity}).encode())
         batch.delete_range(_LAST, _LAST + b"\xff")
-        last = self._put_answers(batch, answers or {})
-        self._checkpoint(batch, position, runs, notes, rewritten_rows, last)
+        self._checkpoint(batch, checkpoint, self._put_answers(batch, answers or {}))
         self._schemas = schemas
         self._tables = {table: number for number, table in enumerate(sorted(schemas))}
 
-    def _checkpoint(
-        self,
-        batch: Any,
-        position: Position,
-        runs: Mapping[str, Sequence[StoredRun]],
-        notes: Mapping[str, Any],
-        rewritten_rows: int,
-        last: Mapping[str, tuple[int, int]],
-    ) -> None:
+    def _checkpoint(self, batch: Any, checkpoint: Checkpoint, last: Mapping[str, tuple[int, int]]) -> None:
+        runs, position = checkpoint.runs, checkpoint.position
         for run in (run for each in runs.values() for run in each):
             _put_states(batch, run)
         numbers = {table: [(run.index.number, run.living_rows) for run in each] for table, each in runs.items()}
-        since = {"since": position.epoch + 1, "log": {}}
-        fields = {"runs": numbers, "rows": rewritten_rows, "notes": notes} | since
-        manifest = {**_position_fields(position), **fields, **({"last": last} if last else {})}
+        manifest = {**_position_fields(position), "runs": numbers, "notes": checkpoint.notes, "log": {}}
+        manifest |= {"rows": checkpoint.rewritten_rows, "since": position.epoch + 1, **({"last": last} if last else {})}
         removed = self._runs - _numbers(manifest)
         _remove(batch, removed)
         batch.delete_range(_EPOCH, _EPOCH + (position.epoch + 1).to_bytes(8, "big"))
@@ -457,7 +426,7 @@ class Store:
             _put_states(batch, run)
         removed = self._runs - _numbers(self._manifest) - {run.index.number for run in runs}
         _remove(batch, removed)
-        with self._writing():
+        with self.errors.writing():
             self._database.write(batch)
         self._runs -= removed
         for run in runs:
@@ -467,12 +436,12 @@ class Store:
         """Write a batch and the manifest atomically."""
         batch.put(_MANIFEST, json.dumps(manifest).encode())
         try:
-            with self._writing():
+            with self.errors.writing():
                 self._database.write(batch, self._sync)
             self._manifest = manifest
         except BaseException:
             # The write may have succeeded before the interrupt.
-            with self._damage():
+            with self.errors.reading():
                 content = self._database.get(_MANIFEST)
                 self._manifest |= {} if content is None else json.loads(content)
             raise
@@ -495,51 +464,11 @@ class Store:
         try:
             self._database.close()
         except Exception as error:
-            _log.warning("%s", self._unusable(error))
+            _log.warning("%s", self.errors.unusable(error))
 
     def _epoch_key(self, epoch: int, table: str, part: int) -> bytes:
         number = self._tables[table]
         return _EPOCH + epoch.to_bytes(8, "big") + number.to_bytes(2, "big") + part.to_bytes(4, "big")
-
-    # Errors
-
-    @contextmanager
-    def _damage(self) -> Iterator[None]:
-        """Raise a `StateError` for any error in reading."""
-        try:
-            yield
-        except StateError:
-            raise
-        except Exception as error:
-            # The Python binding raises plain exceptions.
-            raise self._unusable(error) from error
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            # A background task has found damage, which RocksDB then reports for each write.
-            is_damaged = str(error).startswith(_CORRUPTION)
-            raise (self._damaged(error) if is_damaged else self._unwritten(error)) from error
-
-    def _unusable(self, problem: Exception) -> StateError:
-        is_unwritable = any(text in str(problem) for text in _UNWRITABLE)
-        return self._unwritten(problem) if is_unwritable else self._damaged(problem)
-
-    def _unwritten(self, problem: object) -> StateError:
-        return StateError(
-            f"The {self._kind} cannot be written to {self.folder}: {problem}. Check the permissions and the free "
-            "disk space.",
-            name="JN-STATE-WRITE",
-        )
-
-    def _damaged(self, problem: object) -> StateError:
-        return StateError(
-            f"The {self._kind} in {self.folder} is damaged: {problem}. Nothing in it was changed. Restore the folder "
-            "from a copy, or populate a new one.",
-            name="JN-STATE-DAMAGED",
-        )
 
 
 def _stream_of(batch: pa.RecordBatch) -> bytes:

@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from juncture.incremental.state.arrangement import Arrangement
 from juncture.incremental.state.blocks import BlockRows
 from juncture.incremental.state.merging import Merge, Place, mergeable, place_of
 from juncture.incremental.state.pages import PageKeys, Pages, run_of, sorted_pieces
+from juncture.incremental.state.records import Checkpoint, Position
 from juncture.incremental.state.run import DiskCopy, Run, merged
 from juncture.incremental.state.stored_run import BlockCache, StateLayout, StoredRun
 from juncture.kernels.array_types import Codes, Ints, Mask, Words
@@ -31,7 +31,6 @@ from juncture.runtime.memory import release_unused
 
 if TYPE_CHECKING:
     from juncture.incremental.state.blocks import Index
-    from juncture.incremental.state.records import Position
     from juncture.incremental.state.run_writer import RunWriter
     from juncture.incremental.state.store import Store
 
@@ -112,6 +111,7 @@ class StateTables:
     def __init__(self, store: Store, tables: Mapping[str, StateTable], others_bytes: Callable[[], int]) -> None:
         self._store = store
         self.policy = store.policy
+        self.errors = store.errors
         self._tables = tables
         self._others_bytes = others_bytes
         self._cache = BlockCache(self.policy.block_cache_bytes)
@@ -119,11 +119,6 @@ class StateTables:
         self._appended: dict[Arrangement, list[tuple[RunWriter, Place]]] = {}
         self._has_new_runs = False
         """Whether rows were written again that are committed in other runs."""
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the store."""
-        return self._store.folder
 
     @property
     def changed_bytes(self) -> int:
@@ -208,7 +203,7 @@ class StateTables:
         self.close(None)
         self._spill(0)
 
-    def checkpoint(self, position: Position, commit: Callable[..., None] | None = None) -> None:
+    def checkpoint(self, position: Position, commit: Callable[[Checkpoint], None] | None = None) -> None:
         """Commit all rows, so that opening the query need not replay the changes until now. Spill if memory is full.
 
         ``commit`` replaces `Store.checkpoint`.
@@ -218,7 +213,7 @@ class StateTables:
         notes = {name: table.all_notes() for name, table in self._tables.items()}
         # Runs that were merged in memory are written again, so checkpoints become rarer as tables grow.
         rows = sum(table.arrangement.rows for table in self._tables.values())
-        (commit or self._store.checkpoint)(position, runs, notes=notes, rewritten_rows=rows // _ROWS_PER_CHANGE)
+        (commit or self._store.checkpoint)(Checkpoint(position, runs, notes, rows // _ROWS_PER_CHANGE))
         self._has_new_runs = False
         for run in self._runs():
             run.saved()
