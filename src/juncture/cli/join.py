@@ -80,8 +80,8 @@ def _spec(kind: type[Spec], values: dict[str, Any], **read: Any) -> Spec:
 @_command("asof", "report")
 def asof(
     on: options.OnAll = None,
-    left_on: options.LeftKeys = None,
-    right_on: options.RightKeys = None,
+    left_on: options.LeftBy = None,
+    right_on: options.RightBy = None,
     by: options.By = None,
     left_by: options.LeftBy = None,
     right_by: options.RightBy = None,
@@ -187,8 +187,8 @@ def where(
 @_command("equi")
 def equi(
     on: options.Keys = None,
-    left_on: options.LeftKeys = None,
-    right_on: options.RightKeys = None,
+    left_on: options.LeftBy = None,
+    right_on: options.RightBy = None,
     suffix: options.Suffix = "_right",
     coalesce: options.CoalesceKeys = True,
     how: options.HowAll = None,

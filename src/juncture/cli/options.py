@@ -22,9 +22,6 @@ _columns, _meaning, _files, _run = (
 
 _COLUMN = "COLUMN"
 
-Left = Annotated[str, typer.Argument(help="Left table: a file, a folder or a glob.")]
-Right = Annotated[str, typer.Argument(help="Right table, which is searched for matches.")]
-
 
 def _column(help_text: str) -> Any:
     return _columns(metavar=_COLUMN, help=help_text)
@@ -43,8 +40,6 @@ Suffix = Annotated[str, _columns(metavar="TEXT", help="Suffix for right columns 
 Coalesce = Annotated[bool, _columns("--coalesce/--no-coalesce", help="Omit the right --on column from the output.")]
 
 Keys = Annotated[list[str] | None, _column("Key column of both tables. Repeat the option for several.")]
-LeftKeys = Annotated[list[str] | None, _column("Name of that column in the left table, if the names differ.")]
-RightKeys = Annotated[list[str] | None, _column("Name of that column in the right table.")]
 CoalesceKeys = Annotated[bool, _columns("--coalesce/--no-coalesce", help="Omit the right key columns from the output.")]
 
 Lower = Annotated[
@@ -142,48 +137,7 @@ Prefer = Annotated[
     str, _meaning(metavar="WHICH", help="Which of two equally near right rows matches: earlier or later.")
 ]
 
-Output = Annotated[
-    Path | None,
-    _files(
-        "--output",
-        "-o",
-        metavar="PATH",
-        help="Output path; its extension sets the format: .parquet (a folder, if Spark writes), .csv, .tsv, .json or "
-        ".arrow. Use - for CSV on standard output. Default: print the first rows.",
-    ),
-]
-Overwrite = Annotated[bool, _files("--overwrite", help="Replace an existing output.")]
-InputFormat = Annotated[
-    str | None,
-    _files(
-        "--format",
-        metavar="NAME",
-        help="Format of both inputs, if not clear from the extension: parquet, csv, tsv, json (one object per line, or "
-        "a list of objects) or arrow.",
-    ),
-]
-UnionByName = Annotated[
-    bool,
-    _files(
-        "--union-by-name", help="Let Parquet files of one table lack columns that others have: they are null there."
-    ),
-]
-OutputFormat = Annotated[
-    str | None,
-    _files(
-        "--output-format",
-        metavar="NAME",
-        help="Format of the output, if not clear from the extension: parquet, csv, tsv, json or arrow.",
-    ),
-]
 Delimiter = Annotated[str, _files(metavar="CHARACTER", help="Field separator of CSV; \\t for a tab.")]
-Header = Annotated[
-    bool,
-    _files(
-        "--header/--no-header",
-        help="The first line of CSV contains the column names. Otherwise the columns are named f0, f1, …",
-    ),
-]
 Types = Annotated[
     list[str] | None,
     _files(
@@ -192,35 +146,13 @@ Types = Annotated[
         help="Type of a CSV or JSON column, for example id=decimal(30,0) or code=string. Repeatable.",
     ),
 ]
-AllText = Annotated[
-    bool,
-    _files("--all-text", help="Read all CSV columns as text, except those that order rows and those with a --type."),
-]
-Casts = Annotated[
-    list[str] | None,
-    _files("--cast", metavar="COLUMN=TYPE", help="Convert a column of any format before the join. Repeatable."),
-]
 Nulls = Annotated[
     list[str] | None,
     _files("--null", metavar="TEXT", help="Text that means null in CSV, in addition to an empty field. Repeatable."),
 ]
-Rows = Annotated[int, _files(metavar="COUNT", min=0, help="Number of rows to print.")]
 
-Engine = Annotated[str, _run(metavar="NAME", help="Engine: local (in this process) or spark.")]
-Algorithm = Annotated[str, _run(metavar="NAME", help="Algorithm to use instead of the planner's choice.")]
 Memory = Annotated[
     str | None, _run(metavar="SIZE", help="Memory limit of the join, for example 2GB. Data beyond it spills to disk.")
-]
-Json = Annotated[
-    bool, _run("--json", help="Print the outcome as one JSON object, including the plan and the report if requested.")
-]
-Explain = Annotated[bool, _run("--explain", help="Print the plan: the algorithm, the reason and the alternatives.")]
-Report = Annotated[
-    bool,
-    _run(
-        "--report",
-        help="Print how many rows matched, why others did not, and the distances of matches. Runs the join twice.",
-    ),
 ]
 
 
@@ -228,26 +160,80 @@ Report = Annotated[
 class Request:
     """The options of a join command besides those of the join itself."""
 
-    left: Left
-    right: Right
-    output: Output = None
-    overwrite: Overwrite = False
-    output_format: OutputFormat = None
-    input_format: InputFormat = None
-    union_by_name: UnionByName = False
+    left: Annotated[str, typer.Argument(help="Left table: a file, a folder or a glob.")]
+    right: Annotated[str, typer.Argument(help="Right table, which is searched for matches.")]
+    output: Annotated[
+        Path | None,
+        _files(
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="Output path; its extension sets the format: .parquet (a folder, if Spark writes), .csv, .tsv, .json "
+            "or .arrow. Use - for CSV on standard output. Default: print the first rows.",
+        ),
+    ] = None
+    overwrite: Annotated[bool, _files("--overwrite", help="Replace an existing output.")] = False
+    output_format: Annotated[
+        str | None,
+        _files(
+            "--output-format",
+            metavar="NAME",
+            help="Format of the output, if not clear from the extension: parquet, csv, tsv, json or arrow.",
+        ),
+    ] = None
+    input_format: Annotated[
+        str | None,
+        _files(
+            "--format",
+            metavar="NAME",
+            help="Format of both inputs, if not clear from the extension: parquet, csv, tsv, json (one object per line, "
+            "or a list of objects) or arrow.",
+        ),
+    ] = None
+    union_by_name: Annotated[
+        bool,
+        _files(
+            "--union-by-name", help="Let Parquet files of one table lack columns that others have: they are null there."
+        ),
+    ] = False
     delimiter: Delimiter = ","
-    header: Header = True
+    header: Annotated[
+        bool,
+        _files(
+            "--header/--no-header",
+            help="The first line of CSV contains the column names. Otherwise the columns are named f0, f1, …",
+        ),
+    ] = True
     nulls: Nulls = None
     types: Types = None
-    all_text: AllText = False
-    casts: Casts = None
-    rows: Rows = 10
-    engine: Engine = "local"
-    algorithm: Algorithm = "auto"
+    all_text: Annotated[
+        bool,
+        _files(
+            "--all-text", help="Read all CSV columns as text, except those that order rows and those with a --type."
+        ),
+    ] = False
+    casts: Annotated[
+        list[str] | None,
+        _files("--cast", metavar="COLUMN=TYPE", help="Convert a column of any format before the join. Repeatable."),
+    ] = None
+    rows: Annotated[int, _files(metavar="COUNT", min=0, help="Number of rows to print.")] = 10
+    engine: Annotated[str, _run(metavar="NAME", help="Engine: local (in this process) or spark.")] = "local"
+    algorithm: Annotated[str, _run(metavar="NAME", help="Algorithm to use instead of the planner's choice.")] = "auto"
     memory: Memory = None
-    explain: Explain = False
-    report: Report = False
-    as_json: Json = False
+    explain: Annotated[
+        bool, _run("--explain", help="Print the plan: the algorithm, the reason and the alternatives.")
+    ] = False
+    report: Annotated[
+        bool,
+        _run(
+            "--report",
+            help="Print how many rows matched, why others did not, and the distances of matches. Runs the join twice.",
+        ),
+    ] = False
+    as_json: Annotated[
+        bool,
+        _run("--json", help="Print the outcome as one JSON object, including the plan and the report if requested."),
+    ] = False
 
 
 STANDARD_INPUT = "-"

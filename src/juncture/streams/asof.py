@@ -224,13 +224,13 @@ class AsofJoin(StreamOperator):
                 mark_wanted(keys, codes, high, *waiting, first, last, *limits, wanted.view(np.uint8))
                 continue
             # Forward search is backward search over complements in reverse order.
-            turned = _turned(keys), _turned(codes), _turned(low), _turned(waiting[0]), _turned(waiting[1])
+            mirrored = _mirrored(keys), _mirrored(codes), _mirrored(low), _mirrored(waiting[0]), _mirrored(waiting[1])
             ahead = np.zeros(len(keys), np.bool_)
-            mark_wanted(*turned, ~last, ~first, *limits, ahead.view(np.uint8))
+            mark_wanted(*mirrored, ~last, ~first, *limits, ahead.view(np.uint8))
             wanted |= ahead[::-1]
         return wanted
 
 
-def _turned(values: npt.NDArray[Number]) -> npt.NDArray[Number]:
+def _mirrored(values: npt.NDArray[Number]) -> npt.NDArray[Number]:
     """Return the complements of ascending numbers in reverse order, which ascend again."""
     return np.ascontiguousarray(~values[::-1])

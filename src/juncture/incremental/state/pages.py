@@ -66,11 +66,6 @@ class Pages:
         """Memory of indexes, changes and fetched rows."""
         return sum(run.nbytes for run in self.stored) + sum(run.nbytes for run in self.fetched)
 
-    @property
-    def changed_bytes(self) -> int:
-        """Memory of changes that are not on disk yet."""
-        return sum(run.changed_bytes for run in self.stored)
-
     def fetch_matches(self, keys: Codes, codes: Table) -> None:
         """Fetch all rows that rows of the other side, which all have a key, may match."""
         self._fetch(self._matches(keys, codes))

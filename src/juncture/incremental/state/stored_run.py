@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from juncture.kernels.equal_rows import mark_blocks
 from juncture.kernels.symmetric import UNLIMITED
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
 
+if TYPE_CHECKING:
+    from juncture.incremental.state.store import Store
+
 Table = npt.NDArray[np.int64]
 
 _ROWS_AT_ONCE = 1 << 14
@@ -30,16 +33,6 @@ _BLOCKS_OF_SAMPLE = 16
 
 _BYTES_A_STATE = 120
 """Memory of a changed state besides its bytes."""
-
-
-class BlockReader(Protocol):
-    """Reads blocks of runs."""
-
-    def blocks(self, run: int, blocks: Sequence[int], /) -> list[bytes]:
-        """Return some blocks of a run."""
-
-    def states(self, run: int, blocks: Sequence[int], /) -> list[bytes]:
-        """Return the states of some blocks that have one."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +107,7 @@ class StoredRun:
         schema: pa.Schema,
         lines: tuple[int, int],
         has_state: Mask,
-        reader: BlockReader,
+        store: Store,
         cache: BlockCache,
         living_rows: int | None = None,
         layout: StateLayout | None = None,
@@ -124,12 +117,12 @@ class StoredRun:
         self.layout = layout
         self.changed: dict[int, bytes] = {}
         self.living_rows = index.rows if living_rows is None else living_rows
-        self._changed_bytes = 0
+        self.changed_bytes = 0  # memory of changes that are not on disk yet
         self._changed_places: list[Ints] | None = None
         self._schema = schema
         self._lines = lines
         self._numbers = NUMBERS + lines[0] if index.is_sorted else 0
-        self._reader = reader
+        self._store = store
         self._cache = cache
         self._starts = np.concatenate([[0], np.cumsum(index.sizes)])
 
@@ -139,18 +132,13 @@ class StoredRun:
     @property
     def nbytes(self) -> int:
         """Memory of the index and of changes."""
-        return self.index.nbytes + self._starts.nbytes + self._changed_bytes
+        return self.index.nbytes + self._starts.nbytes + self.changed_bytes
 
     @cached_property
     def memory_bytes(self) -> int:
         """Approximate memory of all rows, from those of the first block."""
         rows, _ = self.read(np.zeros(1, np.int64))
         return int(len(self) * (rows.batch.nbytes / len(rows) + ROW_BYTES + rows.state.nbytes / len(rows)))
-
-    @property
-    def changed_bytes(self) -> int:
-        """Memory of changes that are not on disk yet."""
-        return self._changed_bytes
 
     def blocks_of(self, ranges: LookupRanges) -> Ints:
         """Return the blocks that may have rows in the ranges."""
@@ -207,7 +195,7 @@ class StoredRun:
             self._schema,
             self._lines,
             self.has_state.copy(),
-            self._reader,
+            self._store,
             BlockCache(0),
             layout=self.layout,
         )
@@ -239,20 +227,20 @@ class StoredRun:
         ends = np.cumsum(self.index.sizes[chosen])
         for block, packed in zip(chosen.tolist(), pack_states(states, ends), strict=True):
             known = self.changed.get(block)
-            self._changed_bytes += len(packed) + (_BYTES_A_STATE if known is None else -len(known))
+            self.changed_bytes += len(packed) + (_BYTES_A_STATE if known is None else -len(known))
             self.changed[block] = packed
 
     def saved(self) -> None:
         """Mark all changes as written to disk."""
         self.has_state[list(self.changed)] = True
         self.changed = {}
-        self._changed_bytes = 0
+        self.changed_bytes = 0
 
     def _contents(self, blocks: list[int]) -> list[tuple[Table, pa.RecordBatch]]:
         run = self.index.number
         found = {block: self._cache.get(run, block) for block in blocks}
         missing = [block for block, held in found.items() if held is None]
-        for block, content in zip(missing, self._reader.blocks(run, missing), strict=True):
+        for block, content in zip(missing, self._store.blocks(run, missing), strict=True):
             numbers, batch = unpack_block(content, int(self.index.sizes[block]), self._numbers, self._schema)
             found[block] = numbers, batch
             self._cache.put(run, block, numbers, batch, len(content))
@@ -262,7 +250,7 @@ class StoredRun:
         """Return writable states of the rows of some blocks, concatenated."""
         has_state = self.has_state[blocks].tolist()
         written = [block for block, has in zip(blocks, has_state, strict=True) if has and block not in self.changed]
-        saved = dict(zip(written, self._reader.states(self.index.number, written) if written else [], strict=True))
+        saved = dict(zip(written, self._store.states(self.index.number, written) if written else [], strict=True))
         contents = saved | {block: self.changed[block] for block in blocks if block in self.changed}
         sizes = self.index.sizes[blocks]
         starts = dict(zip(blocks, (np.cumsum(sizes) - sizes).tolist(), strict=True))

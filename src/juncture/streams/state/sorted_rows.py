@@ -17,85 +17,15 @@ from juncture.streams.state.segment import Arranged, StateBatch
 _TIMES_AS_LARGE = 2
 
 
-class Blocks:
-    """Rows numbered in the order of arrival, with a mark of those that have had a match.
-
-    A batch is joined with the one before it unless that is several times as large. So there are few batches, and each
-    row is copied a logarithmic number of times.
-    """
-
-    def __init__(self) -> None:
-        self.matched: Mask = np.zeros(0, np.bool_)
-        self._batches: list[pa.RecordBatch] = []
-        self._edges: Ints = np.zeros(1, np.int64)
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return len(self.matched)
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the rows."""
-        return sum(int(batch.nbytes) for batch in self._batches) + self.matched.nbytes
-
-    def add(self, batch: pa.RecordBatch, matched: Mask) -> None:
-        """Append rows."""
-        batches = [*self._batches, batch]
-        while len(batches) > 1 and batches[-2].num_rows <= _TIMES_AS_LARGE * batches[-1].num_rows:
-            try:
-                batches[-2:] = [joined_batches(batches[-2:])]
-            except pa.ArrowException:
-                # The rows do not fit one batch of their types.
-                break
-        self._batches = batches
-        self._edges = np.cumsum([0, *(each.num_rows for each in batches)])
-        self.matched = np.concatenate([self.matched, matched])
-
-    def taken(self, slots: Ints, names: list[str] | None = None) -> pa.RecordBatch:
-        """Return the rows at some numbers, at least one, or some of their columns."""
-        parts = np.searchsorted(self._edges[1:-1], slots, "right")
-        if (parts == parts[0]).all():
-            return self._of_one(int(parts[0]), slots, names)
-        found, places = [], []
-        for part in np.unique(parts).tolist():
-            places.append(np.flatnonzero(parts == part))
-            found.append(self._of_one(part, slots[places[-1]], names))
-        joined = joined_batches(found)
-        if (parts[1:] >= parts[:-1]).all():
-            return joined
-        back = np.empty(len(slots), np.int64)
-        back[np.concatenate(places)] = np.arange(len(slots))
-        return rows_of(joined, array_of(back, pa.int64()))
-
-    def held(self, alive: Mask) -> Iterator[StateBatch]:
-        """Yield the batches that have any living row."""
-        for batch, first, last in zip(self._batches, self._edges[:-1], self._edges[1:], strict=True):
-            if alive[first:last].any():
-                yield StateBatch(batch, alive[first:last], self.matched[first:last].copy())
-
-    def _of_one(self, part: int, slots: Ints, names: list[str] | None) -> pa.RecordBatch:
-        batch = self._batches[part] if names is None else self._batches[part].select(names)
-        return _rows(batch, slots - self._edges[part])
-
-
-def _rows(batch: pa.RecordBatch, rows: npt.NDArray[np.int64]) -> pa.RecordBatch:
-    """Return some rows of a batch, without copying consecutive ones."""
-    first, count = int(rows[0]), len(rows)
-    if int(rows[-1]) - first == count - 1 and (rows[1:] > rows[:-1]).all():
-        return batch if count == batch.num_rows else batch.slice(first, count)
-    return rows_of(batch, array_of(rows, pa.int64()))
-
-
-_DEAD_LEAST = 1 << 10
-"""Up to this many evicted rows, their memory is not released."""
+_DEAD_LEAST = 1 << 10  # up to this many evicted rows, their memory is not released
 
 
 class SortedRows:
     """Rows by key and code; equal ones in the order of arrival. ``slots`` are row numbers, valid until `shrink`.
 
     Adding and evicting takes a pass over all rows. Evicted rows keep their memory until it is as much as that of
-    others.
+    others. A batch is joined with the one before it unless that is several times as large. So there are few batches,
+    and each row is copied a logarithmic number of times.
     """
 
     def __init__(self) -> None:
@@ -103,7 +33,12 @@ class SortedRows:
         self.row_codes: Ints = np.zeros(0, np.int64)
         self.slots: Ints = np.zeros(0, np.int64)
         self.evicted = 0
-        self._blocks = Blocks()
+        self._clear()
+
+    def _clear(self) -> None:
+        self._matched: Mask = np.zeros(0, np.bool_)  # the rows that have had a match, by slot
+        self._batches: list[pa.RecordBatch] = []
+        self._edges: Ints = np.zeros(1, np.int64)
 
     @property
     def rows(self) -> int:
@@ -113,14 +48,15 @@ class SortedRows:
     @property
     def nbytes(self) -> int:
         """Memory of the stored rows."""
-        return self._blocks.nbytes + self.row_keys.nbytes + self.row_codes.nbytes + self.slots.nbytes
+        arrays = (self._matched, self.row_keys, self.row_codes, self.slots)
+        return sum(int(batch.nbytes) for batch in self._batches) + sum(array.nbytes for array in arrays)
 
     def add(self, batch: pa.RecordBatch, new_rows: Arranged, matched: Mask) -> None:
         """Store rows of a batch, arranged by key and code. ``matched`` is a mask of the whole batch."""
         if not len(new_rows.rows):
             return
-        keys, codes, slots = new_rows.keys, new_rows.codes[0], new_rows.rows + np.int64(self._blocks.rows)
-        self._blocks.add(batch, matched)
+        keys, codes, slots = new_rows.keys, new_rows.codes[0], new_rows.rows + np.int64(len(self._matched))
+        self._append(batch, matched)
         if not self.rows:
             self.row_keys, self.row_codes, self.slots = keys, codes, slots
             return
@@ -128,6 +64,18 @@ class SortedRows:
         merged = np.empty(count, np.int32), np.empty(count, np.int64), np.empty(count, np.int64)
         kernels.merge_rows(self.row_keys, self.row_codes, self.slots, keys, codes, slots, *merged)
         self.row_keys, self.row_codes, self.slots = merged
+
+    def _append(self, batch: pa.RecordBatch, matched: Mask) -> None:
+        batches = [*self._batches, batch]
+        while len(batches) > 1 and batches[-2].num_rows <= _TIMES_AS_LARGE * batches[-1].num_rows:
+            try:
+                batches[-2:] = [joined_batches(batches[-2:])]
+            except pa.ArrowException:
+                # The rows do not fit one batch of their types.
+                break
+        self._batches = batches
+        self._edges = np.cumsum([0, *(each.num_rows for each in batches)])
+        self._matched = np.concatenate([self._matched, matched])
 
     def index(self) -> tuple[Codes, Ints]:
         """Return the distinct keys, and the starts of their rows, with the end."""
@@ -147,26 +95,42 @@ class SortedRows:
     def shrink(self) -> None:
         """Release the memory of evicted rows, once it is as much as that of the others."""
         if not self.rows:
-            self._blocks = Blocks()
-        elif self._blocks.rows > 2 * self.rows + _DEAD_LEAST:
-            kept = np.zeros(self._blocks.rows, np.bool_)
+            self._clear()
+        elif len(self._matched) > 2 * self.rows + _DEAD_LEAST:
+            kept = np.zeros(len(self._matched), np.bool_)
             kept[self.slots] = True
             self.slots = (np.cumsum(kept) - 1)[self.slots]
-            blocks = Blocks()
-            blocks.add(self.taken(np.flatnonzero(kept)), self._blocks.matched[kept])
-            self._blocks = blocks
+            batch, matched = self.taken(np.flatnonzero(kept)), self._matched[kept]
+            self._clear()
+            self._append(batch, matched)
 
     def taken(self, slots: Ints, names: list[str] | None = None) -> pa.RecordBatch:
         """Return the rows at some numbers, at least one, or some of their columns."""
-        return self._blocks.taken(slots, names)
+        parts = np.searchsorted(self._edges[1:-1], slots, "right")
+        if (parts == parts[0]).all():
+            return self._of_one(int(parts[0]), slots, names)
+        found, places = [], []
+        for part in np.unique(parts).tolist():
+            places.append(np.flatnonzero(parts == part))
+            found.append(self._of_one(part, slots[places[-1]], names))
+        joined = joined_batches(found)
+        if (parts[1:] >= parts[:-1]).all():
+            return joined
+        back = np.empty(len(slots), np.int64)
+        back[np.concatenate(places)] = np.arange(len(slots))
+        return rows_of(joined, array_of(back, pa.int64()))
+
+    def _of_one(self, part: int, slots: Ints, names: list[str] | None) -> pa.RecordBatch:
+        batch = self._batches[part] if names is None else self._batches[part].select(names)
+        return _rows(batch, slots - self._edges[part])
 
     def mark(self, slots: Ints) -> None:
         """Mark rows as matched."""
-        self._blocks.matched[slots] = True
+        self._matched[slots] = True
 
     def unmatched(self, slots: Ints) -> Ints:
         """Return which of some rows have had no match."""
-        found: Ints = slots[~self._blocks.matched[slots]]
+        found: Ints = slots[~self._matched[slots]]
         return found
 
     @property
@@ -186,6 +150,16 @@ class SortedRows:
 
     def batches(self) -> Iterator[StateBatch]:
         """Yield the batches that the rows are in."""
-        alive = np.zeros(self._blocks.rows, np.bool_)
+        alive = np.zeros(len(self._matched), np.bool_)
         alive[self.slots] = True
-        yield from self._blocks.held(alive)
+        for batch, first, last in zip(self._batches, self._edges[:-1], self._edges[1:], strict=True):
+            if alive[first:last].any():
+                yield StateBatch(batch, alive[first:last], self._matched[first:last].copy())
+
+
+def _rows(batch: pa.RecordBatch, rows: npt.NDArray[np.int64]) -> pa.RecordBatch:
+    """Return some rows of a batch, without copying consecutive ones."""
+    first, count = int(rows[0]), len(rows)
+    if int(rows[-1]) - first == count - 1 and (rows[1:] > rows[:-1]).all():
+        return batch if count == batch.num_rows else batch.slice(first, count)
+    return rows_of(batch, array_of(rows, pa.int64()))
