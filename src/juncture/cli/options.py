@@ -186,8 +186,8 @@ class Request:
         _files(
             "--format",
             metavar="NAME",
-            help="Format of both inputs, if not clear from the extension: parquet, csv, tsv, json (one object per line, "
-            "or a list of objects) or arrow.",
+            help="Format of both inputs, if not clear from the extension: parquet, csv, tsv, json (one object for each "
+            "line, or a list of objects) or arrow.",
         ),
     ] = None
     union_by_name: Annotated[

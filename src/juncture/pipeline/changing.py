@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from juncture.errors import JunctureError, PlanError, SchemaError
@@ -49,19 +48,19 @@ def with_marks(step: Derived, marks: Sequence[str]) -> Derived:
     return step.model_copy(update={"select": [*step.select, *marks]})
 
 
-def check_changes(file: File, folder: Path, schemas: Schemas, problems: Problems, engine: Engine) -> None:
+def check_changes(file: File, schemas: Schemas, problems: Problems, engine: Engine) -> None:
     """Add a problem for each section that cannot be maintained."""
     kept = [name for name, sink in file.sinks.items() if sink.change_connector is not None]
     if not kept:
         problems.add((), 'No sink has changes. Write changes = "folder" in the sink to maintain.')
-    nested = _check_sources(file, folder, schemas, problems, engine)
+    nested = _check_sources(file, schemas, problems, engine)
     live, needed = changing(file), needed_for(file, [file.sinks[name].from_ for name in kept])
     for name in kept:
         if file.sinks[name].from_ not in live:
             why = f"No source of {file.sinks[name].from_!r} has changes."
             problems.add(("sinks", name, "changes"), f'{why} Write changes = "folder" in a source.')
         elif engine == "local":
-            _check_together(file, folder, name, problems)
+            _check_together(file, name, problems)
         else:
             _check_readers(file, name, problems)
     planner = None if engine == "spark" else _planner(file, schemas, live)
@@ -79,11 +78,11 @@ def check_changes(file: File, folder: Path, schemas: Schemas, problems: Problems
                 problems.add(("steps", name, *key), message)
 
 
-def _check_together(file: File, folder: Path, sink: str, problems: Problems) -> None:
+def _check_together(file: File, sink: str, problems: Problems) -> None:
     """Add a problem for sources whose changes cannot be combined into epochs, because they have different origins."""
     reads = needed_for(file, [file.sinks[sink].from_])
     origins = {
-        name: (type(connector), connector.origin(source.connected(name, folder)))
+        name: (type(connector), connector.origin(source.connected_changes(name)))
         for name, source in file.sources.items()
         if name in reads
         and (connector := source.change_connector) is not None
@@ -113,7 +112,7 @@ def _times_read(file: File, name: str, source: str) -> int:
     return sum(_times_read(file, each, source) for each in file.steps[name].inputs)
 
 
-def _check_sources(file: File, folder: Path, schemas: Schemas, problems: Problems, engine: Engine) -> list[str]:
+def _check_sources(file: File, schemas: Schemas, problems: Problems, engine: Engine) -> list[str]:
     """Add a problem for changes that do not fit their tables; return the sources whose changes contain whole rows."""
     nested = []
     for name, source in file.sources.items():
@@ -129,7 +128,7 @@ def _check_sources(file: File, folder: Path, schemas: Schemas, problems: Problem
                 )
             connector = source.change_connector
             assert connector is not None
-            fields, marks = rows_within(connector.schema(source.connected(name, folder)), name)
+            fields, marks = rows_within(connector.schema(source.connected_changes(name)), name)
             nested += [name] if len(marks) > 1 else []
             other = {(field.name, str(field.type)) for field in fields} ^ {
                 (field.name, str(field.type)) for field in rows

@@ -6,12 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from juncture.pipeline.graph import needed_in_order
 from juncture.pipeline.model import File, InterpolateStep, JoinStep, ManyStep, SinkSection
-from juncture.planner.decision import Engine as EngineName
 from juncture.planner.report import Distances
 from juncture.spec.kinds import Spec
 from juncture.spec.many import Right
@@ -55,13 +53,8 @@ class MatchCounts:
 class Engine(ABC):
     """An engine with the rows of a pipeline's sources and steps."""
 
-    name: EngineName
-
-    def __init__(
-        self, file: File, folder: Path, schemas: Any, watch: Watch, source_columns: Mapping[str, Sequence[str]]
-    ) -> None:
+    def __init__(self, file: File, schemas: Any, watch: Watch, source_columns: Mapping[str, Sequence[str]]) -> None:
         self._file = file
-        self._folder = folder
         self._schemas = schemas
         self._watch = watch
         # The needed columns; other sources are read completely.

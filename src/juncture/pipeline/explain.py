@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 from typing import Any
 
 from juncture.joins.many import plan_many
@@ -16,7 +15,7 @@ from juncture.pipeline.graph import steps_in_order
 from juncture.pipeline.model import Check, Derived, File, JoinStep, ManyStep, SinkSection, SourceSection, SqlStep, Step
 from juncture.pipeline.schemas import Schemas
 from juncture.pipeline.sinks import sink_format
-from juncture.pipeline.sources import format_name, parquet_files, resolved
+from juncture.pipeline.sources import format_name, parquet_files
 from juncture.planner.explain.html import page, rows_table
 
 NOT_YET = "Rows of steps and of text files are unknown yet and count as none. Joins are planned again when they run."
@@ -27,7 +26,6 @@ class Explained:
     """An explanation of a pipeline. `plan_of` returns the plan of a step, or None. `where` names the engine."""
 
     file: File
-    folder: Path
     schemas: Schemas
     plan_of: Callable[[str], Any]
     where: str
@@ -68,9 +66,7 @@ class Explained:
         return page(title, parts)
 
     def _drawing(self) -> str:
-        boxes = {
-            name: ("source", format_name(resolved(source, self.folder))) for name, source in self.file.sources.items()
-        }
+        boxes = {name: ("source", format_name(source)) for name, source in self.file.sources.items()}
         boxes |= {name: ("step", _kind(step)) for name, step in self.file.steps.items()}
         edges = [(read, name) for name, step in self.file.steps.items() for read in dict.fromkeys(step.inputs)]
         for name, sink in self.file.sinks.items():
@@ -94,13 +90,13 @@ class Explained:
         return "columns known to Spark only" if schema is None else f"columns {', '.join(schema.names)}"
 
 
-def planned_here(file: File, folder: Path, schemas: Schemas, memory: str | int | None = None) -> Callable[[str], Any]:
+def planned_here(file: File, schemas: Schemas, memory: str | int | None = None) -> Callable[[str], Any]:
     """Return a function that plans in-process joins before steps have rows: by Parquet footers, otherwise by types."""
 
     def side(name: str) -> Any:
         source = file.sources.get(name)
-        if source is not None and format_name(resolved(source, folder)) == "parquet":
-            return parquet_files(resolved(source, folder))
+        if source is not None and format_name(source) == "parquet":
+            return parquet_files(source)
         schema = schemas[name]
         return None if schema is None else schema.empty_table()
 
@@ -118,7 +114,7 @@ def planned_here(file: File, folder: Path, schemas: Schemas, memory: str | int |
 
 
 def _place(source: SourceSection) -> str:
-    place = source.table or ", ".join(source.paths) or str(source.options.get("dbtable", "a query"))
+    place = source.table or ", ".join(source.path or ()) or str(source.options.get("dbtable", "a query"))
     order = "" if source.order is None else ", ordered, for streams"
     return f"{source.format or ''} {place}".strip() + order
 

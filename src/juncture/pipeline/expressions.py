@@ -5,7 +5,6 @@ Types are Spark's where the two differ: sums of integers are ``bigint``, parts o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -20,6 +19,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from juncture.errors import DataError, SchemaError, did_you_mean
+from juncture.incremental.expressions.evaluation import first_sentence
 from juncture.pipeline.model import Derived, SqlStep
 
 TABLE = "juncture_rows"
@@ -90,7 +90,7 @@ def _query(connection: Any, step: SqlStep, tables: Sequence[Any]) -> Any:
             raise ExpressionError(("sql",), "sql= is not one query. Expected a query, such as SELECT … FROM ….")
         return connection.sql(step.sql)
     except duckdb.Error as error:
-        message = f"The query does not fit the tables of from: {_first_line(error)}"
+        message = f"The query does not fit the tables of from: {first_sentence(str(error))}."
         raise ExpressionError(("sql",), message) from error
 
 
@@ -121,7 +121,7 @@ def derived_batches(
 
 def _failed(name: str, error: duckdb.Error, what: str) -> DataError:
     return DataError(
-        f"The step {name!r} cannot be computed: {_first_line(error).rstrip('.!')}. Change {what}, or the parameters "
+        f"The step {name!r} cannot be computed: {first_sentence(str(error))}. Change {what}, or the parameters "
         "and rows that it reads.",
         name="JN-EXPRESSION-VALUE",
     )
@@ -196,11 +196,11 @@ class _Stages:
         try:
             relation = self._connection.sql(self._over(query).sql("duckdb"))
         except duckdb.Error as error:
-            first = _first_line(error)
+            first = first_sentence(str(error))
             if isinstance(error, duckdb.CatalogException):
-                message = f"A function is not available in this process: {first} Run the pipeline on Spark."
+                message = f"A function is not available in this process: {first}. Run the pipeline on Spark."
                 raise UnknownFunctionError(key, message, name="JN-FUNCTION-UNAVAILABLE") from error
-            raise ExpressionError(key, f"The expressions do not fit the columns: {first}") from error
+            raise ExpressionError(key, f"The expressions do not fit the columns: {first}.") from error
         self._query = self._over(query)
         wide = [str(each) == "HUGEINT" for each in relation.types]
         if any(wide):
@@ -261,11 +261,6 @@ def _check_name(name: str, key: tuple[str | int, ...], names: list[str]) -> None
     if name.lower() not in {each.lower() for each in names}:
         message = f"Column {name!r} does not exist. {did_you_mean(name, names)}"
         raise ExpressionError(key, message, name="JN-COLUMN-MISSING")
-
-
-def _first_line(error: duckdb.Error) -> str:
-    """Return DuckDB's message without the kind of error and the SQL."""
-    return re.sub(r"^[A-Z][\w ]* Error: ", "", str(error).partition("\n")[0])
 
 
 def _expressions(step: Derived) -> str:

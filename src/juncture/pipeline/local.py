@@ -31,8 +31,8 @@ from juncture.local.resources import resources_here
 from juncture.pipeline.engine import Engine, MatchCounts, Watch, interpolated, rights, semi, unwatched
 from juncture.pipeline.expressions import counted, derived_batches, sql_batches
 from juncture.pipeline.model import File, InterpolateStep, JoinStep, ManyStep, SinkSection, SourceSection, SqlStep
-from juncture.pipeline.sinks import adding, placed, sink_format, sink_place
-from juncture.pipeline.sources import format_name, is_text, parquet_files, resolved, text_options
+from juncture.pipeline.sinks import adding, placed, sink_format
+from juncture.pipeline.sources import format_name, is_text, parquet_files, text_options
 from juncture.planner.plan import Plan
 from juncture.runtime.sources import ParquetSource
 from juncture.spec.kinds import Spec
@@ -43,18 +43,15 @@ _ROW_GROUP_ROWS = 1 << 20
 class LocalEngine(Engine):
     """The engine in this process. ``work`` is the folder of the results of steps."""
 
-    name = "local"
-
     def __init__(
         self,
         file: File,
-        folder: Path,
         schemas: Any,
         watch: Watch = unwatched,
         memory: str | int | None = None,
         source_columns: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> None:
-        super().__init__(file, folder, schemas, watch, source_columns)
+        super().__init__(file, schemas, watch, source_columns)
         self._memory = memory
         self._work = tempfile.TemporaryDirectory(prefix="juncture-")
         self.work = Path(self._work.name)
@@ -63,7 +60,7 @@ class LocalEngine(Engine):
     def make(self, name: str) -> None:
         """Compute a source or step."""
         if name in self._file.sources:
-            self._made[name] = self._source(name, resolved(self._file.sources[name], self._folder))
+            self._made[name] = self._source(name, self._file.sources[name])
             return
         step, target = self._file.steps[name], self._target()
         with self._watch(name) as shown:
@@ -130,7 +127,7 @@ class LocalEngine(Engine):
 
     def write(self, sink: SinkSection) -> int:
         """Write a sink: a file if its path has an extension, otherwise a folder."""
-        place, rows, table = sink_place(sink, self._folder), 0, self._table(sink.from_)
+        place, rows, table = sink.place, 0, self._table(sink.from_)
         chosen = next(each for each in FORMATS if each == sink_format(sink))
         with self._watch(f"Writing {sink.path}"):
             if sink.mode == "append" or sink.partition_by or not place.suffix:

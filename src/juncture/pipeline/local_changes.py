@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -182,7 +181,7 @@ _EPOCH_ROWS = 10_000
 
 @contextmanager
 def following(
-    file: File, folder: Path, schemas: Schemas, sinks: Sequence[str], memory: str | int | None
+    file: File, schemas: Schemas, sinks: Sequence[str], memory: str | int | None
 ) -> Iterator[dict[str, Follower]]:
     """Yield the follower of each sink with changes, not started. Sinks that share steps have one follower and state."""
     live = changing(file)
@@ -190,20 +189,20 @@ def following(
     policy = MemoryPolicy.of(resources_here(memory).memory_bytes // max(1, len(groups)))
     known = {name: schema for name, schema in schemas.items() if schema is not None}
     with ExitStack() as stack:
-        engine = LocalEngine(file, folder, schemas, memory=memory)
+        engine = LocalEngine(file, schemas, memory=memory)
         stack.callback(engine.close)
         followers = dict[str, Follower]()
         for group in groups:
-            state = folder / file.pipeline.state / "maintained" / group[0]
+            state = file.state / "maintained" / group[0]
             inputs = {name: file.sinks[name].from_ for name in group}
             steps = MaintainedSteps(
                 file, known, live, inputs, engine.computed, partial(store_opener, state, "pipeline", policy)
             )
             stack.callback(steps.close)
-            source = _source(file, folder, known, steps.sources, group[0])
+            source = _source(file, known, steps.sources, group[0])
             stack.callback(source.close)
             tables = {name: name for name in steps.sources}
-            targets = {name: _sink(file, folder, name) for name in group}
+            targets = {name: _sink(file, name) for name in group}
             follower = stack.enter_context(Follower(steps, source, targets, tables, _EPOCH_ROWS, None, None))
             followers |= dict.fromkeys(group, follower)
         yield followers
@@ -222,16 +221,16 @@ def _groups(file: File, live: frozenset[str], chosen: Sequence[str]) -> list[lis
     return [names for names, _ in groups if set(names) & set(chosen)]
 
 
-def _source(file: File, folder: Path, schemas: Mapping[str, pa.Schema], names: Sequence[str], query: str) -> Source:
+def _source(file: File, schemas: Mapping[str, pa.Schema], names: Sequence[str], query: str) -> Source:
     connector = file.sources[names[0]].change_connector
     assert connector is not None
-    return connector.source([file.sources[name].connected(name, folder, schemas[name]) for name in names], query)
+    return connector.source([file.sources[name].connected_changes(name, schemas[name]) for name in names], query)
 
 
-def _sink(file: File, folder: Path, name: str) -> Sink:
+def _sink(file: File, name: str) -> Sink:
     sink = file.sinks[name]
     assert sink.change_connector is not None
-    return sink.change_connector.sink(sink.connected(name, folder))
+    return sink.change_connector.sink(sink.connected_changes(name))
 
 
 def followed(file: File, followers: Mapping[str, Follower], poll_s: float | None, shown: PhaseProgress) -> RunReport:

@@ -9,9 +9,19 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+)
 from pydantic_core import PydanticCustomError
 
 from juncture.errors import PlanError
@@ -72,8 +82,9 @@ def _known_format(name: str) -> str:
 
 
 class _TableSection(_Section):
-    """A source or sink, which may have changes."""
+    """A source or sink, which may have changes. Relative paths start at its folder, that of the pipeline."""
 
+    _folder: Path = PrivateAttr(default=Path())
     table: Text | None = None
     format: Annotated[StrictStr, AfterValidator(_known_format)] | None = None
     options: dict[Text, Option] = {}
@@ -89,11 +100,27 @@ class _TableSection(_Section):
         """The connector of the changes; None if the section has none."""
         return ChangeFolders() if self.changes is not None else self.connector
 
-    def connected(self, name: str, folder: Path | None = None, schema: pa.Schema | None = None) -> ConnectorTable:
-        """Return the table of the section for its connector. With a folder, it is the table of its changes."""
-        table = self.table or ""
-        if folder is not None and self.changes is not None:
-            table = self.changes if "://" in self.changes else str(folder / Path(self.changes).expanduser())
+    @property
+    def folder(self) -> Path:
+        """The folder of the pipeline."""
+        return self._folder
+
+    def placed_in(self, folder: Path) -> Self:
+        """Return the section of a pipeline in a folder."""
+        section = self.model_copy()
+        section._folder = folder
+        return section
+
+    def _placed(self, path: str) -> str:
+        return path if "://" in path else str(self._folder / Path(path).expanduser())
+
+    def connected(self, name: str) -> ConnectorTable:
+        """Return the table of the section for its connector."""
+        return ConnectorTable(name, self.table or "", self.options, self.keys)
+
+    def connected_changes(self, name: str, schema: pa.Schema | None = None) -> ConnectorTable:
+        """Return the table of the changes for their connector."""
+        table = (self.table or "") if self.changes is None else self._placed(self.changes)
         return ConnectorTable(name, table, self.options, self.keys, schema)
 
     @property
@@ -125,8 +152,8 @@ class SourceSection(_TableSection):
 
     @property
     def paths(self) -> list[str]:
-        """The paths; none for a table."""
-        return self.path or []
+        """The paths, none for a table. Local ones are absolute."""
+        return [self._placed(path) for path in self.path or ()]
 
 
 class _PairStep(_Section):
@@ -256,6 +283,16 @@ class SinkSection(_TableSection):
     key: Texts = []
 
     @property
+    def is_here(self) -> bool:
+        """Whether it is a file or folder of the file system, local or mounted, and no URI or table."""
+        return self.path is not None and "://" not in self.path and self.format not in SPARK_ONLY_FORMATS
+
+    @property
+    def place(self) -> Path:
+        """The path of the file or folder."""
+        return Path(self._placed(self.path or ""))
+
+    @property
     def keys(self) -> tuple[str, ...]:
         """The columns that identify a row."""
         return tuple(self.key)
@@ -271,3 +308,13 @@ class File(_Section):
     steps: dict[Text, Step] = {}
     checks: list[Check] = []
     sinks: dict[Text, SinkSection] = {}
+    folder: Path = Field(default=Path(), init=False)
+
+    @property
+    def state(self) -> Path:
+        """The folder of the state."""
+        return self.folder / self.pipeline.state
+
+    def checkpoint(self, sink: str) -> Path:
+        """Return the checkpoint folder of a sink's stream."""
+        return self.folder / (self.sinks[sink].checkpoint or Path(self.pipeline.state, "checkpoints", sink))

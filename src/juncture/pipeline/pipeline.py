@@ -90,13 +90,14 @@ class Pipeline:
             If the file has problems. The error lists all of them with their lines.
         """
         place = Path(path)
-        file, lines = read_file(place.read_text(encoding="utf-8"), str(path), parameters)
+        text = place.read_text(encoding="utf-8")
+        file, lines = read_file(text, str(path), parameters, place.absolute().parent)
         return cls(file, lines, place)
 
     @property
     def folder(self) -> Path:
         """The folder of the file."""
-        return self.path.absolute().parent
+        return self.file.folder
 
     @property
     def steps(self) -> list[str]:
@@ -145,12 +146,12 @@ class Pipeline:
                 name="JN-ARGUMENT-CONFLICT",
             )
         problems = Problems(self._lines)
-        state = EarlierRuns.of(self.folder / self.file.pipeline.state)
-        schemas = check_file(self.file, self.folder, problems, engine=engine, own=state.places(), mode=mode)
+        state = EarlierRuns.of(self.file.state)
+        schemas = check_file(self.file, problems, engine=engine, own=state.places(), mode=mode)
         if mode == "changes":
             from juncture.pipeline.changing import check_changes
 
-            check_changes(self.file, self.folder, schemas, problems, engine)
+            check_changes(self.file, schemas, problems, engine)
         if problems.found:
             raise PipelineError(str(self.path), problems.found)
         return schemas
@@ -206,8 +207,8 @@ class Pipeline:
         check_choice("format", format, ("text", "html"))
         if spark is None:
             schemas = self.check()
-            plan_of = planned_here(self.file, self.folder, schemas)
-            explained = Explained(self.file, self.folder, schemas, plan_of, "in this process", (NOT_YET,))
+            plan_of = planned_here(self.file, schemas)
+            explained = Explained(self.file, schemas, plan_of, "in this process", (NOT_YET,))
         else:
             explained = self._explained_on(spark)
         return explained.html() if format == "html" else explained.text()
@@ -223,10 +224,10 @@ class Pipeline:
         source_columns = needed_columns(
             self.file, schemas, [*shown, *(name for name in self.steps if name not in read)]
         )
-        engine = SparkEngine(self.file, self.folder, schemas, spark, source_columns=source_columns)
+        engine = SparkEngine(self.file, schemas, spark, source_columns=source_columns)
         for name in [*self.file.sources, *self.steps]:
             engine.make(name)
-        return Explained(self.file, self.folder, schemas, engine.plan, "on Spark")
+        return Explained(self.file, schemas, engine.plan, "on Spark")
 
     def run(
         self,
@@ -277,15 +278,13 @@ class Pipeline:
             if spark is None:
                 from juncture.pipeline.local import LocalEngine
 
-                return LocalEngine(self.file, self.folder, schemas, watch, memory, source_columns)
+                return LocalEngine(self.file, schemas, watch, memory, source_columns)
             from juncture.pipeline.spark import SparkEngine
 
             session = spark() if callable(spark) else spark
-            return SparkEngine(
-                self.file, self.folder, schemas, session, watch, kept=kept, source_columns=source_columns
-            )
+            return SparkEngine(self.file, schemas, session, watch, kept=kept, source_columns=source_columns)
 
-        return run(self.file, self.folder, sinks, begin, engine=name, force=force, watch=watch)
+        return run(self.file, sinks, begin, engine=name, force=force, watch=watch)
 
     def stream(
         self,
@@ -324,9 +323,9 @@ class Pipeline:
 
         poll_ms = poll_interval_ms(poll_interval)
         schemas = self.check(engine="spark", mode="stream")
-        engine = SparkEngine(self.file, self.folder, schemas, spark, is_stream=True)
+        engine = SparkEngine(self.file, schemas, spark, is_stream=True)
         sinks = chosen_sinks(self.file, only, downstream_of)
-        return started(self.file, self.folder, engine, sinks, poll_ms)
+        return started(self.file, engine, sinks, poll_ms)
 
     def changes(
         self,
@@ -365,7 +364,7 @@ class Pipeline:
         poll_ms = poll_interval_ms(poll_interval)
         schemas = self.check(engine="spark", mode="changes")
         sinks = chosen_sinks(self.file, only, downstream_of)
-        return started_changes(self.file, self.folder, schemas, spark, sinks, poll_ms)
+        return started_changes(self.file, schemas, spark, sinks, poll_ms)
 
     def follow(
         self, *, only: Sequence[str] = (), downstream_of: Sequence[str] = (), memory: str | int | None = None
@@ -402,7 +401,7 @@ class Pipeline:
         from juncture.pipeline.local_changes import following
 
         sinks = chosen_sinks(self.file, only, downstream_of)
-        return following(self.file, self.folder, schemas, sinks, memory)
+        return following(self.file, schemas, sinks, memory)
 
     def _engine(self, spark: SparkSession | None) -> Engine:
         key = None if spark is None else id(spark)
@@ -411,11 +410,11 @@ class Pipeline:
             if spark is None:
                 from juncture.pipeline.local import LocalEngine
 
-                self._engines[key] = LocalEngine(self.file, self.folder, schemas)
+                self._engines[key] = LocalEngine(self.file, schemas)
             else:
                 from juncture.pipeline.spark import SparkEngine
 
-                self._engines[key] = SparkEngine(self.file, self.folder, schemas, spark)
+                self._engines[key] = SparkEngine(self.file, schemas, spark)
         return self._engines[key]
 
 

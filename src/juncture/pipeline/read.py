@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -55,10 +56,16 @@ _EXPECTED = {
 """The expected type by Pydantic's error type."""
 
 Table = TypeVar("Table", bound=BaseModel)
+Placed = TypeVar("Placed", SourceSection, SinkSection)
 
 
-def read_file(text: str, name: str, parameters: Mapping[str, Any] | None = None) -> tuple[File, dict[Path, int]]:
-    """Parse and validate a pipeline file, with values for its parameters, and return it with the line of each key."""
+def read_file(
+    text: str, name: str, parameters: Mapping[str, Any] | None = None, folder: pathlib.Path = pathlib.Path()
+) -> tuple[File, dict[Path, int]]:
+    """Parse and validate a pipeline file, with values for its parameters, and return it with the line of each key.
+
+    Relative paths start at ``folder``.
+    """
     try:
         raw = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
@@ -79,7 +86,7 @@ def read_file(text: str, name: str, parameters: Mapping[str, Any] | None = None)
         pipeline=_valid(Settings, raw.get("pipeline", {}), ("pipeline",), problems) or Settings(),
         parameters=raw.get("parameters", {}),
         spark=raw.get("spark", {}),
-        sources=_each(SourceSection, raw.get("sources", {}), "sources", problems),
+        sources=_each(SourceSection, raw.get("sources", {}), "sources", folder, problems),
         steps={
             key: step
             for key, value in raw.get("steps", {}).items()
@@ -90,7 +97,8 @@ def read_file(text: str, name: str, parameters: Mapping[str, Any] | None = None)
             for place, value in enumerate(raw.get("checks", []))
             if (check := _valid(Check, value, ("checks", place), problems)) is not None
         ],
-        sinks=_each(SinkSection, raw.get("sinks", {}), "sinks", problems),
+        sinks=_each(SinkSection, raw.get("sinks", {}), "sinks", folder, problems),
+        folder=folder,
     )
     if not raw.get("sources"):
         problems.add((), 'No sources are defined. Write a section [sources.trades] with path = "trades.parquet".')
@@ -101,9 +109,11 @@ def read_file(text: str, name: str, parameters: Mapping[str, Any] | None = None)
     return file, dict(problems.lines)
 
 
-def _each(model: type[Table], raw: Mapping[str, Any], table: str, problems: Problems) -> dict[str, Table]:
+def _each(
+    model: type[Placed], raw: Mapping[str, Any], table: str, folder: pathlib.Path, problems: Problems
+) -> dict[str, Placed]:
     read = {key: _valid(model, value, (table, key), problems) for key, value in raw.items()}
-    return {key: value for key, value in read.items() if value is not None}
+    return {key: value.placed_in(folder) for key, value in read.items() if value is not None}
 
 
 def _valid(model: type[Table], raw: Any, path: Path, problems: Problems) -> Table | None:

@@ -17,8 +17,8 @@ from juncture.ordered.duration import duration_ns, format_duration
 from juncture.pipeline.engine import Engine, MatchCounts, Watch, unwatched
 from juncture.pipeline.graph import needed_for, needed_in_order, readers_of
 from juncture.pipeline.model import SPARK_ONLY_FORMATS, Check, DistanceLimits, File, SinkSection, SourceSection
-from juncture.pipeline.sinks import is_here, placed, sink_place
-from juncture.pipeline.sources import format_name, resolved
+from juncture.pipeline.sinks import placed
+from juncture.pipeline.sources import format_name
 
 _NAME = "written.json"
 
@@ -47,20 +47,18 @@ class EarlierRuns:
             if each.get("place") and each.get("files") == _files(Path(each["place"]))
         ]
 
-    def rows_of(self, name: str, made_of: str | None, sink: SinkSection, folder: Path) -> int | None:
+    def rows_of(self, name: str, made_of: str | None, sink: SinkSection) -> int | None:
         """Return the number of rows of a sink that is unchanged and has this fingerprint, else None."""
         known = self.written.get(name)
-        if known is None or made_of is None or known.get("made_of") != made_of or not is_here(sink):
+        if known is None or made_of is None or known.get("made_of") != made_of or not sink.is_here:
             return None
-        place = sink_place(sink, folder).resolve()
+        place = sink.place.resolve()
         is_same = known.get("place") == str(place) and known.get("files") == _files(place)
         return known.get("rows", 0) if is_same else None
 
-    def with_written(
-        self, name: str, made_of: str | None, sink: SinkSection, folder: Path, rows: int | None
-    ) -> EarlierRuns:
+    def with_written(self, name: str, made_of: str | None, sink: SinkSection, rows: int | None) -> EarlierRuns:
         """Record a written sink, and store and return the result."""
-        place = sink_place(sink, folder).resolve() if is_here(sink) else None
+        place = sink.place.resolve() if sink.is_here else None
         entry = {
             "made_of": made_of,
             "place": None if place is None else str(place),
@@ -73,14 +71,14 @@ class EarlierRuns:
         return fresh
 
 
-def fingerprint(file: File, sink: str, folder: Path, engine: str) -> str | None:
+def fingerprint(file: File, sink: str, engine: str) -> str | None:
     """Return a fingerprint of a sink: version, sections and input files. None if a source has no change information."""
     section = file.sinks[sink]
     names = sorted(needed_for(file, [section.from_]))
     files = list[Any]()
     for name in names:
         if name in file.sources:
-            inside = _inputs(resolved(file.sources[name], folder))
+            inside = _inputs(file.sources[name])
             if inside is None:
                 return None
             files.append(inside)
@@ -219,7 +217,6 @@ Begin = Callable[[Sequence[str]], Engine]
 
 def run(
     file: File,
-    folder: Path,
     sinks: Sequence[str],
     begin: Begin,
     *,
@@ -229,11 +226,11 @@ def run(
 ) -> RunReport:
     """Write sinks. The engine is created by `begin` only if there is work. If a check fails, no sink is written."""
     began = time.monotonic()
-    state = EarlierRuns.of(folder / file.pipeline.state)
-    made_of = {name: fingerprint(file, name, folder, engine) for name in sinks}
+    state = EarlierRuns.of(file.state)
+    made_of = {name: fingerprint(file, name, engine) for name in sinks}
     done = dict[str, Written]()
     for name in sinks:
-        rows = None if force else state.rows_of(name, made_of[name], file.sinks[name], folder)
+        rows = None if force else state.rows_of(name, made_of[name], file.sinks[name])
         if rows is not None:
             done[name] = Written(name, _place(file, name), rows, 0.0, unchanged=True)
     left = [name for name in sinks if name not in done]
@@ -248,7 +245,7 @@ def run(
             for name in left:
                 before = time.monotonic()
                 rows = running.write(file.sinks[name])
-                state = state.with_written(name, made_of[name], file.sinks[name], folder, rows)
+                state = state.with_written(name, made_of[name], file.sinks[name], rows)
                 done[name] = Written(name, _place(file, name), rows, time.monotonic() - before)
         finally:
             running.close()

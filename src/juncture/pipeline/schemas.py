@@ -31,8 +31,8 @@ from juncture.pipeline.model import (
 from juncture.pipeline.problems import Path as Keys
 from juncture.pipeline.problems import Problems
 from juncture.pipeline.read import interpolation
-from juncture.pipeline.sinks import check_sink, checkpoint_of, is_here, sink_place
-from juncture.pipeline.sources import check_place, check_there, format_name, orders_of, resolved, source_schema
+from juncture.pipeline.sinks import check_sink
+from juncture.pipeline.sources import check_place, check_there, format_name, orders_of, source_schema
 from juncture.planner.choose import check_algorithm
 from juncture.planner.decision import Engine
 from juncture.spec.many import named, resolve_table
@@ -53,21 +53,20 @@ class _Validation:
 
     file: File
     engine: Engine
-    folder: Path
     problems: Problems
     schemas: dict[str, pa.Schema | None]
 
 
 def check_file(
-    file: File, folder: Path, problems: Problems, *, engine: Engine, own: Iterable[Path] = (), mode: Mode = "batch"
+    file: File, problems: Problems, *, engine: Engine, own: Iterable[Path] = (), mode: Mode = "batch"
 ) -> Schemas:
     """Validate all sections, add their problems, and return the known schemas. ``own`` outputs may exist."""
-    validation = _Validation(file, engine, folder, problems, {})
+    validation = _Validation(file, engine, problems, {})
     if "://" in file.pipeline.state:
         what = f"state={file.pipeline.state!r} is a URI."
         problems.add(("pipeline", "state"), f"{what} Expected a folder, on this machine or mounted.")
     for name, source in file.sources.items():
-        validation.schemas[name] = _source(validation, name, resolved(source, folder))
+        validation.schemas[name] = _source(validation, name, source)
     for name in steps_in_order(file):
         validation.schemas[name] = _step(validation, name, file.steps[name])
     for place, check in enumerate(file.checks):
@@ -84,7 +83,7 @@ def _source(validation: _Validation, name: str, source: SourceSection) -> pa.Sch
     except JunctureError as error:
         validation.problems.add((*path, "order"), error)
     try:
-        check_there(validation.file.sources[name], validation.folder)
+        check_there(source)
         check_place(source, validation.engine)
         return source_schema(source)
     except JunctureError as error:
@@ -230,23 +229,19 @@ def _sinks(validation: _Validation, own: Iterable[Path], mode: Mode) -> None:
     places: dict[Path | str, str] = {}
     for name, sink in validation.file.sinks.items():
         path: Keys = ("sinks", name)
-        place: Path | str = (
-            sink_place(sink, validation.folder).resolve() if is_here(sink) else str(sink.path or sink.table)
-        )
+        place: Path | str = sink.place.resolve() if sink.is_here else str(sink.path or sink.table)
         if place in places and sink.format != "jdbc":
             key = "path" if sink.path else "table"
             validation.problems.add((*path, key), f"The sink {places[place]!r} has the same {key}. Use another one.")
         places.setdefault(place, name)
-        goes_on = mode != "batch" and checkpoint_of(validation.file, name, validation.folder).exists()
+        goes_on = mode != "batch" and validation.file.checkpoint(name).exists()
         if mode == "stream" and not goes_on and sink.mode != "append":
             _refuse_rows(validation, path, sink)
-        outputs = [*own, sink_place(sink, validation.folder).resolve()] if goes_on else own
+        outputs = [*own, sink.place.resolve()] if goes_on else own
         try:
             schema = validation.schemas.get(sink.from_)
             of_changes = mode == "changes"
-            check_sink(
-                sink, schema, validation.engine, validation.folder, inputs=inputs, own=outputs, of_changes=of_changes
-            )
+            check_sink(sink, schema, validation.engine, inputs=inputs, own=outputs, of_changes=of_changes)
         except JunctureError as error:
             fitting = SpecError(error.message.replace("or pass --format ", "or write format = "), name=error.name)
             keys = [key for key in SinkSection.model_fields if key in sink.model_fields_set]
@@ -255,8 +250,8 @@ def _sinks(validation: _Validation, own: Iterable[Path], mode: Mode) -> None:
 
 def _refuse_rows(validation: _Validation, path: Keys, sink: SinkSection) -> None:
     """Add a problem for a folder with other rows, to which a new stream would append."""
-    place = sink_place(sink, validation.folder)
-    if is_here(sink) and place.is_dir() and any(not each.name.startswith((".", "_")) for each in place.iterdir()):
+    place = sink.place
+    if sink.is_here and place.is_dir() and any(not each.name.startswith((".", "_")) for each in place.iterdir()):
         validation.problems.add(
             (*path, "path"),
             f"path={sink.path!r} contains rows that the stream has not written, and a stream only appends. Use another "
@@ -267,10 +262,9 @@ def _refuse_rows(validation: _Validation, path: Keys, sink: SinkSection) -> None
 def _inputs(validation: _Validation) -> list[Path]:
     files = list[Path]()
     for source in validation.file.sources.values():
-        here = resolved(source, validation.folder)
-        for path in here.paths:
+        for path in source.paths:
             try:
-                is_table = format_name(here) in SPARK_ONLY_FORMATS
+                is_table = format_name(source) in SPARK_ONLY_FORMATS
                 files += [] if "://" in path else [Path(path)] if is_table else paths_of(path, "path")
             except JunctureError:
                 continue

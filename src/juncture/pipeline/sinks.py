@@ -14,7 +14,8 @@ import pyarrow.types as pat
 from juncture.errors import PlanError, SchemaError, SpecError, did_you_mean
 from juncture.files.formats import format_of
 from juncture.files.output import check_target, replacing
-from juncture.pipeline.model import SPARK_ONLY_FORMATS, File, SinkSection
+from juncture.pipeline.model import SPARK_ONLY_FORMATS, SinkSection
+from juncture.pipeline.sources import check_named
 from juncture.planner.decision import Engine
 
 
@@ -27,26 +28,10 @@ def sink_format(sink: SinkSection) -> str:
     return format_of(sink.path, named=None, argument="path")
 
 
-def is_here(sink: SinkSection) -> bool:
-    """Return whether a sink is a file or folder of the file system, local or mounted, and no URI or table."""
-    return sink.path is not None and "://" not in sink.path and sink.format not in SPARK_ONLY_FORMATS
-
-
-def sink_place(sink: SinkSection, folder: Path) -> Path:
-    """Return the path of a sink. Relative paths start at the pipeline's folder."""
-    return folder / Path(sink.path or "").expanduser()
-
-
-def checkpoint_of(file: File, name: str, folder: Path) -> Path:
-    """Return the checkpoint folder of a sink's stream."""
-    return folder / (file.sinks[name].checkpoint or Path(file.pipeline.state, "checkpoints", name))
-
-
 def check_sink(
     sink: SinkSection,
     schema: pa.Schema | None,
     engine: Engine,
-    folder: Path,
     *,
     inputs: Sequence[Path],
     own: Iterable[Path],
@@ -54,20 +39,9 @@ def check_sink(
 ) -> None:
     """Refuse a sink that cannot be written. `own` are outputs of earlier runs, which may exist."""
     name = sink_format(sink)
+    check_named(sink, "sink", name)
     if sink.connector is not None:
-        sink.connector.check_options(name, sink.connected("sink"), "sink")
         _check_connected(sink, schema, engine, of_changes=of_changes)
-    if name == "jdbc":
-        if not {"url", "dbtable"} <= set(sink.options):
-            raise SpecError(
-                'format="jdbc" needs options = { url = "jdbc:…", dbtable = "…" }.', name="JN-ARGUMENT-CONFLICT"
-            )
-    elif (sink.path is None) == (sink.table is None):
-        places = "both path= and table=" if sink.path else "neither path= nor table="
-        raise SpecError(
-            f'The sink has {places}. Expected one of them, such as path = "joined.parquet".',
-            name="JN-ARGUMENT-CONFLICT",
-        )
     if engine == "local" and sink.connector is None and (sink.table is not None or name in SPARK_ONLY_FORMATS):
         raise SpecError(
             f"table= and format={name!r} are written by Spark only. Run the pipeline on Spark, or write Parquet to a "
@@ -82,8 +56,8 @@ def check_sink(
     _check_uris(sink, engine, of_changes=of_changes)
     if schema is not None:
         _check_columns(sink, schema, name)
-    if is_here(sink):
-        _check_path(sink, folder, inputs, set(own))
+    if sink.is_here:
+        _check_path(sink, inputs, set(own))
 
 
 def _check_uris(sink: SinkSection, engine: Engine, *, of_changes: bool) -> None:
@@ -168,8 +142,8 @@ def _check_columns(sink: SinkSection, schema: pa.Schema, name: str) -> None:
         )
 
 
-def _check_path(sink: SinkSection, folder: Path, inputs: Sequence[Path], own: set[Path]) -> None:
-    place = sink_place(sink, folder)
+def _check_path(sink: SinkSection, inputs: Sequence[Path], own: set[Path]) -> None:
+    place = sink.place
     if sink.mode == "append" and place.is_file():
         raise PlanError(
             f"path={sink.path!r} is a file, but mode='append' adds files to a folder. Use a folder.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -14,7 +14,7 @@ from juncture.files.text.options import TextOptions, column_type
 from juncture.files.text.read import TextFiles
 from juncture.files.text.types import as_text
 from juncture.inputs.files import Files
-from juncture.pipeline.model import SPARK_ONLY_FORMATS, SourceSection
+from juncture.pipeline.model import SPARK_ONLY_FORMATS, SinkSection, SourceSection
 from juncture.planner.decision import Engine
 from juncture.runtime.sources import ParquetSource
 
@@ -45,36 +45,35 @@ def is_text(name: str) -> bool:
     return name in ("csv", "tsv", "json")
 
 
-def resolved(source: SourceSection, folder: Path) -> SourceSection:
-    """Return a source with its paths relative to the pipeline's folder."""
-
-    def placed(path: str) -> str:
-        return path if "://" in path else str(folder / Path(path).expanduser())
-
-    return source.model_copy(update={"path": [placed(path) for path in source.paths] or None})
+def check_named(section: SourceSection | SinkSection, role: Literal["source", "sink"], name: str) -> None:
+    """Refuse a section without a place, with two, or without the options of its format."""
+    if section.connector is not None:
+        section.connector.check_options(name, section.connected(role), role)
+    if name == "jdbc":
+        tables = {"dbtable", "query"} if role == "source" else {"dbtable"}
+        if "url" not in section.options or not tables & set(section.options):
+            also = ", or query in place of dbtable" if role == "source" else ""
+            raise SpecError(
+                f'format="jdbc" needs options = {{ url = "jdbc:…", dbtable = "…" }}{also}.',
+                name="JN-ARGUMENT-CONFLICT",
+            )
+    elif (section.path is None) == (section.table is None):
+        places = "both path= and table=" if section.path else "neither path= nor table="
+        example = "trades" if role == "source" else "joined"
+        raise SpecError(
+            f'The {role} has {places}. Expected one of them, such as path = "{example}.parquet".',
+            name="JN-ARGUMENT-CONFLICT",
+        )
 
 
 def check_place(source: SourceSection, engine: Engine) -> None:
     """Refuse a source without a place, with two, or with one that the engine cannot read."""
     name = format_name(source)
-    if source.connector is not None:
-        source.connector.check_options(name, source.connected("source"), "source")
-        if engine == "spark" and comes(source):
-            key = "order" if source.stream is None else "stream"
-            raise SpecError(
-                f"{key}= applies to streamed rows, but format={name!r} has changes. Remove it, and run with --changes.",
-                name="JN-ARGUMENT-CONFLICT",
-            )
-    if name == "jdbc":
-        if "url" not in source.options or not {"dbtable", "query"} & set(source.options):
-            raise SpecError(
-                'format="jdbc" needs options = { url = "jdbc:…", dbtable = "…" }, or query in place of dbtable.',
-                name="JN-ARGUMENT-CONFLICT",
-            )
-    elif (source.path is None) == (source.table is None):
-        places = "both path= and table=" if source.path else "neither path= nor table="
+    check_named(source, "source", name)
+    if source.connector is not None and engine == "spark" and comes(source):
+        key = "order" if source.stream is None else "stream"
         raise SpecError(
-            f'The source has {places}. Expected one of them, such as path = "trades.parquet".',
+            f"{key}= applies to streamed rows, but format={name!r} has changes. Remove it, and run with --changes.",
             name="JN-ARGUMENT-CONFLICT",
         )
     if engine == "local" and (name == "table" or name in SPARK_ONLY_FORMATS):
@@ -103,13 +102,14 @@ def check_place(source: SourceSection, engine: Engine) -> None:
         )
 
 
-def check_there(source: SourceSection, folder: Path) -> None:
+def check_there(source: SourceSection) -> None:
     """Refuse a missing file or folder, by its path as written."""
-    for path in source.paths if source.format not in SPARK_ONLY_FORMATS else ():
-        if "://" not in path and WILDCARDS.isdisjoint(path) and not (folder / Path(path).expanduser()).exists():
+    for written, path in zip(source.path or (), source.paths, strict=True):
+        is_local = "://" not in path and source.format not in SPARK_ONLY_FORMATS
+        if is_local and WILDCARDS.isdisjoint(written) and not Path(path).exists():
             raise DataError(
-                f"path={path!r} does not exist. Expected a file, folder or glob, relative to the pipeline's folder "
-                f"{str(folder)!r}.",
+                f"path={written!r} does not exist. Expected a file, folder or glob, relative to the pipeline's folder "
+                f"{str(source.folder)!r}.",
                 name="JN-FILE-MISSING",
             )
 

@@ -39,8 +39,8 @@ from juncture.pipeline.model import (
     SourceSection,
     SqlStep,
 )
-from juncture.pipeline.sinks import adding, is_here, placed, sink_format, sink_place
-from juncture.pipeline.sources import comes, format_name, is_text, orders_of, parquet_files, resolved
+from juncture.pipeline.sinks import adding, placed, sink_format
+from juncture.pipeline.sources import comes, format_name, is_text, orders_of, parquet_files
 from juncture.spark.input.sides import FileSide, FrameSide, in_jvm
 from juncture.spark.plan import plan as plan_on_spark
 from juncture.spark.schema import spark_schema, wire_schema
@@ -53,12 +53,9 @@ _SPARKS_ERRORS = (PySparkException, Py4JError)
 class SparkEngine(Engine):
     """The engine of a Spark session, which persists ``kept`` sources and steps: those that are read more than once."""
 
-    name = "spark"
-
     def __init__(
         self,
         file: File,
-        folder: Path,
         schemas: Any,
         session: SparkSession,
         watch: Watch = unwatched,
@@ -67,7 +64,7 @@ class SparkEngine(Engine):
         kept: Sequence[str] = (),
         source_columns: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> None:
-        super().__init__(file, folder, schemas, watch, source_columns)
+        super().__init__(file, schemas, watch, source_columns)
         self._session = session
         self._is_stream = is_stream
         self._kept = frozenset(kept)
@@ -78,7 +75,7 @@ class SparkEngine(Engine):
     def make(self, name: str) -> None:
         """Create the DataFrame of a source or step. Of Parquet files, only footers are read."""
         if name in self._file.sources:
-            source = resolved(self._file.sources[name], self._folder)
+            source = self._file.sources[name]
             if self._is_file(source):
                 side = FileSide.of(self._session, parquet_files(source), self._cores)
                 self._files[name] = side.selecting(self._source_columns[name]) if name in self._source_columns else side
@@ -165,12 +162,12 @@ class SparkEngine(Engine):
         """Write a sink: to a temporary folder that is renamed at the end, or as Spark does for remote targets."""
         frame = self.rows_of(sink.from_)
         with self._watch(f"Writing {sink.path or sink.table or sink.from_}"):
-            if is_here(sink) and sink_format(sink) == "parquet":
+            if sink.is_here and sink_format(sink) == "parquet":
                 # The files have their number of rows, so the query need not count them.
                 return self._write_here(frame, sink)
             observation = Observation()
             frame = frame.observe(observation, F.count(F.lit(1)).alias("rows"))
-            if is_here(sink):
+            if sink.is_here:
                 self._write_here(frame, sink)
             else:
                 self._write_elsewhere(frame, sink)
@@ -179,7 +176,7 @@ class SparkEngine(Engine):
     def _write_here(self, frame: DataFrame, sink: SinkSection) -> int:
         """Write a folder of files, and return the number of rows of Parquet files."""
         place = adding if sink.mode == "append" else placed
-        with _computing(sink.from_), place(sink_place(sink, self._folder)) as fresh:
+        with _computing(sink.from_), place(sink.place) as fresh:
             self._writer(frame, sink).save(str(fresh.absolute()))
             return sum(pq.read_metadata(file).num_rows for file in fresh.rglob("*.parquet"))
 
@@ -195,7 +192,7 @@ class SparkEngine(Engine):
             writer = writer.partitionBy(*sink.partition_by)
         if sink.table is not None:
             return writer.toTable(sink.table)
-        place = str(sink_place(sink, self._folder).absolute()) if is_here(sink) else str(sink.path)
+        place = str(sink.place.absolute()) if sink.is_here else str(sink.path)
         return writer.start(place)
 
     def close(self) -> None:
@@ -222,7 +219,7 @@ class SparkEngine(Engine):
     def _side(self, name: str) -> Any:
         """Return the input of a join: files by path, so that its tasks read them, or a DataFrame."""
         if name in self._files:
-            return parquet_files(resolved(self._file.sources[name], self._folder))
+            return parquet_files(self._file.sources[name])
         return self.rows_of(name)
 
     def _open_side(self, name: str) -> FileSide | FrameSide:
@@ -328,7 +325,7 @@ class SparkEngine(Engine):
             if sink.table is not None:
                 writer.saveAsTable(sink.table)
             elif sink.path is not None:
-                writer.save(sink.path if "://" in sink.path else str(sink_place(sink, self._folder).absolute()))
+                writer.save(sink.path if "://" in sink.path else str(sink.place.absolute()))
             else:
                 writer.save()
         except _SPARKS_ERRORS as error:

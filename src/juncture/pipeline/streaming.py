@@ -18,7 +18,6 @@ from juncture.pipeline.engine import PhaseProgress
 from juncture.pipeline.graph import needed_for, needed_in_order
 from juncture.pipeline.model import Derived, File, JoinStep, SinkSection
 from juncture.pipeline.run import RunReport, Written
-from juncture.pipeline.sinks import checkpoint_of
 from juncture.pipeline.sources import comes
 from juncture.pipeline.spark import SparkEngine, derived
 
@@ -39,9 +38,7 @@ and therefore the same on every machine."""
 _POLL_S = 0.2
 
 
-def started(
-    file: File, folder: Path, engine: SparkEngine, sinks: Sequence[str], poll_ms: int | None
-) -> dict[str, StreamingQuery]:
+def started(file: File, engine: SparkEngine, sinks: Sequence[str], poll_ms: int | None) -> dict[str, StreamingQuery]:
     """Start the queries of sinks, or raise without starting any. Without `poll_ms`, they end."""
     for name in sinks:
         reads = needed_for(file, [file.sinks[name].from_])
@@ -53,7 +50,7 @@ def started(
             )
     for name in needed_in_order(file, [file.sinks[name].from_ for name in sinks]):
         engine.make(name)
-    return begun({name: (engine, file.sinks[name], checkpoint_of(file, name, folder)) for name in sinks}, poll_ms)
+    return begun({name: (engine, file.sinks[name], file.checkpoint(name)) for name in sinks}, poll_ms)
 
 
 def begun(sinks: Mapping[str, tuple[SparkEngine, SinkSection, Path]], poll_ms: int | None) -> dict[str, StreamingQuery]:
@@ -106,8 +103,8 @@ def _check_ended(queries: Mapping[str, Any]) -> None:
 class ChangingEngine(SparkEngine):
     """The Spark engine with the changes of the sources and steps of one sink."""
 
-    def __init__(self, file: File, folder: Path, schemas: Any, session: SparkSession, sink: str) -> None:
-        super().__init__(file, folder, schemas, session)
+    def __init__(self, file: File, schemas: Any, session: SparkSession, sink: str) -> None:
+        super().__init__(file, schemas, session)
         self._live = changing(file)
         self._sink = sink
 
@@ -118,7 +115,7 @@ class ChangingEngine(SparkEngine):
         if source is None or connector is None:
             super().make(name)
             return
-        self._frames[name] = connector.stream(self._session, source.connected(name, self._folder), self._sink)
+        self._frames[name] = connector.stream(self._session, source.connected_changes(name), self._sink)
 
     def _step(self, name: str) -> DataFrame:
         step = self._file.steps[name]
@@ -135,14 +132,14 @@ class ChangingEngine(SparkEngine):
 
 
 def started_changes(
-    file: File, folder: Path, schemas: Any, session: SparkSession, sinks: Sequence[str], poll_ms: int | None
+    file: File, schemas: Any, session: SparkSession, sinks: Sequence[str], poll_ms: int | None
 ) -> dict[str, StreamingQuery]:
     """Start the queries that write the changes of sinks. Sinks without changes are skipped."""
-    checkpoints = folder / file.pipeline.state / "changes"
+    checkpoints = file.state / "changes"
     targets = {}
     for sink in sinks:
         if file.sinks[sink].change_connector is not None:
-            engine = ChangingEngine(file, folder, schemas, session, sink)
+            engine = ChangingEngine(file, schemas, session, sink)
             for name in needed_in_order(file, [file.sinks[sink].from_]):
                 engine.make(name)
             targets[sink] = engine, change_sink(file.sinks[sink]), checkpoints / sink
