@@ -230,7 +230,8 @@ class Arrangement:
             sought = np.flatnonzero(remaining)
             codes = np.take(delta.codes, sought, axis=1)
             self.pages.fetch_equal(delta.keys[sought], codes, delta.hashes[sought])
-        for run in self.runs:
+        # The rows that were fetched last are probably those of this delta.
+        for run in [*self.memory, *([] if self.pages is None else reversed(self.pages.fetched))]:
             if not remaining.any():
                 break
             place = self._place(run, delta, remaining)

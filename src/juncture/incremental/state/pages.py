@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import rows_at
 from juncture.incremental.state.blocks import BlockRows
 from juncture.incremental.state.run import DiskCopy, Run, row_order
 from juncture.incremental.state.stored_run import LookupRanges, StoredRun
@@ -54,7 +53,8 @@ class Pages:
         self._keys = keys
         self._keys_of = keys_of
         self._matching = matching
-        self._places: dict[int, Ints] = {}
+        # For each run on disk, which of its rows were fetched. Zeros take no memory until they are used.
+        self._is_fetched: dict[int, Mask] = {}
 
     @property
     def rows(self) -> int:
@@ -78,7 +78,8 @@ class Pages:
             blocks = stored.blocks_of(ranges)
             if int(stored.index.sizes[blocks].sum()) > _KEPT_ROWS:
                 step = max(1, _KEPT_ROWS // int(stored.index.sizes.max()))
-                known = self._places.get(id(stored))
+                # Rows that are fetched while these are read must still be passed.
+                known = None if id(stored) not in self._is_fetched else self._is_fetched[id(stored)].copy()
                 many += [(stored, blocks[at : at + step], hashes, known) for at in range(0, len(blocks), step)]
             elif len(blocks):
                 self._take_in(stored, blocks, hashes)
@@ -125,7 +126,7 @@ class Pages:
     def drop(self) -> None:
         """Release fetched rows."""
         self.fetched = []
-        self._places = {}
+        self._is_fetched = {}
 
     def in_order(self) -> list[Iterator[BlockRows]]:
         """Return the rows with a weight of each run, in batches."""
@@ -164,17 +165,16 @@ class Pages:
     def _take_in(self, stored: StoredRun, blocks: Ints, hashes: Words) -> Run | None:
         """Fetch rows with some key hashes, ascending, from some blocks; return those that were not fetched yet."""
         self.is_used = True
-        known = self._places.get(id(stored))
-        for run, taken in self._read(stored, blocks, hashes, known):
-            self._places[id(stored)] = (
-                taken if known is None else np.sort(np.concatenate([known, taken]), kind="stable")
-            )
+        for run, places in self._read(stored, blocks, hashes, self._is_fetched.get(id(stored))):
+            if id(stored) not in self._is_fetched:
+                self._is_fetched[id(stored)] = np.zeros(len(stored), np.bool_)
+            self._is_fetched[id(stored)][places] = True
             run.is_fetched = True
             self.fetched.append(run)
             return run
         return None
 
-    def _read(self, stored: StoredRun, blocks: Ints, hashes: Words, known: Ints | None) -> Iterator[tuple[Run, Ints]]:
+    def _read(self, stored: StoredRun, blocks: Ints, hashes: Words, known: Mask | None) -> Iterator[tuple[Run, Ints]]:
         """Yield the living rows with some key hashes as one run, and their places, if any are not known."""
         parts, found = [], []
         for first in range(0, len(blocks), _BLOCKS_AT_ONCE):
@@ -183,10 +183,7 @@ class Pages:
             mark_rows(rows.hashes, hashes, chosen)
             wanted = chosen.view(np.bool_) & (rows.weights > 0)
             if known is not None:
-                at = np.searchsorted(known, places)
-                there = at < len(known)
-                there[there] = known[at[there]] == places[there]
-                wanted &= ~there
+                wanted &= ~known[places]
             here = np.flatnonzero(wanted)
             if len(here):
                 parts.append(rows if len(here) == len(rows) else rows.some(here))
@@ -201,19 +198,20 @@ def run_of(
     rows: BlockRows, keys: Codes, matching: int, stored: StoredRun | None = None, places: Ints | None = None
 ) -> Run:
     """Return rows from disk as a run in memory. With ``places``, it updates its copy in ``stored``."""
-    order, keys, hashes = row_order(keys, rows.codes, rows.row_hashes)
-    run = Run(
-        rows_at(rows.batch, order),
-        keys,
-        np.take(rows.codes, order, axis=1),
-        rows.weights[order],
-        hashes,
-        np.take(rows.counts, order, axis=1),
-        matching,
-    )
+    if not _ascend(keys, rows):
+        order, keys, _ = row_order(keys, rows.codes, rows.row_hashes)
+        rows, places = rows.some(order), None if places is None else places[order]
+    # A copy, because the hashes of keys beside those of rows are not needed.
+    run = Run(rows.batch, keys, rows.codes, rows.weights, rows.row_hashes.copy(), rows.counts, matching)
     if stored is not None and places is not None:
-        run.disk_copy = DiskCopy(stored, places[order].astype(np.int32), np.zeros(len(order), np.bool_))
+        run.disk_copy = DiskCopy(stored, places.astype(np.int32), np.zeros(len(places), np.bool_))
     return run
+
+
+def _ascend(keys: Codes, rows: BlockRows) -> bool:
+    """Return whether rows are known to be in the order of runs in memory, such as those of a single key."""
+    hashes, later = rows.row_hashes, keys[1:] > keys[:-1]
+    return not len(rows.codes) and bool((later | (keys[1:] == keys[:-1]) & (hashes[1:] >= hashes[:-1])).all())
 
 
 def loose_pieces(run: Run, batch_rows: int) -> Iterator[BlockRows]:
