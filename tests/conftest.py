@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from support.session import session_for_tests
+from support.streaming import PARTITIONS, ROCKS, STORE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -216,6 +217,17 @@ def spark_or_none(request: pytest.FixtureRequest, session_of: Callable[[str], Sp
 def spark(spark_or_none: SparkSession) -> SparkSession:
     """A Spark session, of each kind in turn."""
     return spark_or_none
+
+
+@pytest.fixture
+def hosting(spark: SparkSession) -> Iterator[SparkSession]:
+    """Let a session have the state store that joins of streams need, and few partitions."""
+    before = spark.conf.get(PARTITIONS)
+    spark.conf.set(STORE, ROCKS)
+    spark.conf.set(PARTITIONS, "2")
+    yield spark
+    spark.conf.set(PARTITIONS, before)
+    spark.conf.unset(STORE)
 
 
 @pytest.fixture

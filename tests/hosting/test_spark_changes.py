@@ -10,7 +10,7 @@ import pytest
 
 import juncture as jn
 from support.change_streams import LEFT, RIGHT, epochs, said, summed
-from support.streaming import PARTITIONS, ROCKS, STORE, read_stream, run, write_files
+from support.streaming import read_stream, run, write_files
 from support.tables import canonical_rows
 
 CASES = {
@@ -23,16 +23,6 @@ CASES = {
     ),
 }
 """A join, how its changes are said, and how those of the left side are."""
-
-
-@pytest.fixture
-def hosting(spark):
-    """Let a session have a state store that can host operators."""
-    spark.conf.set(STORE, ROCKS)
-    spark.conf.set(PARTITIONS, "2")
-    yield spark
-    spark.conf.set(PARTITIONS, "3")
-    spark.conf.unset(STORE)
 
 
 @pytest.mark.one_in(3)

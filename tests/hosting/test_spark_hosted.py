@@ -1,4 +1,4 @@
-"""Joins of two streaming DataFrames by our own operator inside Spark: to the row, the join of two tables."""
+"""Joins of two streaming DataFrames equal the joins of two tables: as-of, overlap, anti and aggregates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import juncture as jn
-from support.streaming import PARTITIONS, ROCKS, STORE, cut, read_stream, run, take_back, without_end, write_files
+from support.streaming import STORE, cut, read_stream, run, take_back, without_end, write_files
 from support.tables import difference
 
 START = datetime(2024, 2, 28)
@@ -49,16 +49,6 @@ def a_stream(chance: random.Random, end: int) -> pa.Table:
             "n": pa.array([*range(ROWS), -1], pa.int64()),
         }
     )
-
-
-@pytest.fixture
-def hosting(spark):
-    """Let a session have a state store that can host operators."""
-    spark.conf.set(STORE, ROCKS)
-    spark.conf.set(PARTITIONS, "2")
-    yield spark
-    spark.conf.set(PARTITIONS, "3")
-    spark.conf.unset(STORE)
 
 
 # Those of a nightly run are held by tests of the same tasks without Spark.
@@ -104,7 +94,7 @@ def test_what_is_told(hosting):
     said = plan.explain()
     for line in (
         "algorithm  hosted: Juncture's join of two streams in Spark's stateful operator",
-        "reason     Spark has no operator for an as-of join of two streams",
+        "reason     both sides are streams",
         "left order  ts, growing, at most 2s behind",
         "right order  ts, growing, at most 5s behind",
         "left state  rows are kept while ts >= the right ts",
@@ -129,26 +119,9 @@ def test_a_result_has_no_watermark(hosting):
     assert not any("spark.watermarkDelayMs" in (field.metadata or {}) for field in joined.schema.fields)
 
 
-@pytest.mark.parametrize(
-    ("spec", "why"),
-    [
-        (jn.Overlap(left_interval=("ts", "ts"), right_interval=("ts", "ts")), "no operator for an overlap join"),
-        (jn.Range(on="ts", lower="-1s", upper=0, how="anti"), "has no how='anti'"),
-        (jn.Range(on="ts", lower="-1s", upper=0, agg={"a": "sum"}), "has no agg="),
-        (jn.Range(on="ts", lower="-1s", upper="a"), "does not limit on both sides how far 'ts' may be from 'ts'"),
-    ],
-)
-def test_why_it_is_hosted(hosting, spec, why):
-    order = jn.Order("ts")
-    frame = rate(hosting)
-    if spec.how != "anti" and getattr(spec, "upper", 0) == "a":
-        frame = frame.withColumn("a", (frame.ts - frame.ts).cast("interval day to second"))
-    plan = jn.plan_stream(frame, rate(hosting), spec, left_order=order, right_order=order)
-    assert plan.algorithm == "hosted"
-    assert why in plan.choice.reason
-
-
-def test_a_state_store_that_cannot_host(hosting):
+@pytest.mark.parametrize("spec", [jn.Asof(on="a"), jn.Range(on="a", lower=-1, upper=0)])
+def test_a_state_store_that_cannot_host(hosting, spec):
     hosting.conf.unset(STORE)
-    with pytest.raises(jn.PlanError, match=r"needs RocksDB.*Run spark.conf.set\(.*before planning"):
-        jn.stream(rate(hosting), rate(hosting), jn.Asof(on="a"), left_order=jn.Order("a"), right_order=jn.Order("a"))
+    said = r"stateStore\.providerClass.*needs RocksDB.*Run spark\.conf\.set\(.*before planning"
+    with pytest.raises(jn.PlanError, match=said):
+        jn.stream(rate(hosting), rate(hosting), spec, left_order=jn.Order("a"), right_order=jn.Order("a"))

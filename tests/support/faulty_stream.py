@@ -12,9 +12,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -43,16 +43,14 @@ class Case:
     """A join whose query is killed; of streams of rows, or of changes."""
 
     spec: Any
-    settings: Mapping[str, str] = field(default_factory=dict)
     changes: bool = False
 
 
-BAND = "l.k = r.k AND l.a >= r.a - 6 AND l.a <= r.a + 9"
 CASES = {
-    "native-left": Case(jn.Where(BAND, how="left")),
-    "native-full": Case(jn.Where(BAND, how="full"), {STORE: ROCKS}),
-    "hosted-asof": Case(jn.Asof(on="a", by="k", tolerance=20), {STORE: ROCKS}),
-    "changes-asof": Case(jn.Asof(on="on", by="k", how="full"), {STORE: ROCKS}, changes=True),
+    "predicate": Case(jn.Where("l.k = r.k AND l.a >= r.a - 6 AND l.a <= r.a + 9", how="full")),
+    "aggregates": Case(jn.Range(on="a", by="k", lower=-9, upper=6, agg={"n": "sum"})),
+    "asof": Case(jn.Asof(on="a", by="k", tolerance=20)),
+    "changes-asof": Case(jn.Asof(on="on", by="k", how="full"), changes=True),
 }
 
 
@@ -167,8 +165,7 @@ def main(name: str, folder: Path) -> None:
     """Run a case from where it was left to its end."""
     case = CASES[name]
     spark = session_for_tests()
-    for setting, value in case.settings.items():
-        spark.conf.set(setting, value)
+    spark.conf.set(STORE, ROCKS)
     streams = [read_stream(spark, folder / side) for side in ("left", "right")]
     orders = {f"{side}_order": jn.Order("a", delay=DELAY) for side in ("left", "right")}
     joined = jn.changes(*streams, case.spec) if case.changes else jn.stream(*streams, case.spec, **orders)

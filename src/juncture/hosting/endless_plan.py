@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 UNENDING = "no time is estimated, since a stream has no end"
 
 
-class NoEquivalentError(PlanError):
-    """Spark's own stream join cannot run a join. The message is a clause that gives the reason."""
-
-
 def resolved_streams(spec: Any, sides: Sequence[SparkSide], what: str) -> Resolved:
     """Return a join whose columns Spark and streams support."""
     left, right = sides

@@ -70,10 +70,8 @@ class FromBuckets(OutputStage):
                 yield packet.rows
 
 
-def plan_streams(
-    spec: Any, left: DataFrame, right: DataFrame, *, orders: Mapping[Side, Sequence[Order]], reason: str
-) -> Plan:
-    """Plan a join of two streams. ``reason`` says why Spark's own operator is not used."""
+def plan_streams(spec: Any, left: DataFrame, right: DataFrame, *, orders: Mapping[Side, Sequence[Order]]) -> Plan:
+    """Plan a join of two streams."""
     sides = FrameSide.of(left, "left"), FrameSide.of(right, "right")
     join = resolved_streams(spec, sides, "a stream")
     join, *typed = typed_sides(join, *sides)
@@ -90,7 +88,7 @@ def plan_streams(
         sides[0].session,
         algorithm="hosted",
         summary="Juncture's join of two streams in Spark's stateful operator",
-        reason=reason,
+        reason="both sides are streams",
         details=[
             ("streams", _OPERATOR),
             *((f"{side} order", "; ".join(order_text(order) for order in plan.orders[side])) for side in SIDES),

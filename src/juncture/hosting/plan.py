@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from juncture.errors import PlanError
-from juncture.hosting.endless_plan import NoEquivalentError
 from juncture.hosting.hosted import plan_changes, plan_streams
-from juncture.hosting.native import plan_of_streams
 from juncture.hosting.table import plan_changes_with_table, plan_table_with_changes, plan_with_table
 from juncture.hosting.watermarks import orders_or_watermarks
 from juncture.incremental.changes.change_batch import ChangeFormat
@@ -36,10 +34,7 @@ def plan_stream_join(
             "left": orders_or_watermarks(left_order, "left", left.schema),
             "right": orders_or_watermarks(right_order, "right", right.schema),
         }
-        try:
-            return plan_of_streams(spec, left, right, orders=orders)
-        except NoEquivalentError as error:
-            return plan_streams(spec, left, right, orders=orders, reason=str(error))
+        return plan_streams(spec, left, right, orders=orders)
     for name, value in (("left_order", left_order), ("right_order", right_order)):
         if value is not None:
             raise PlanError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,6 @@ from juncture.columnar.arrays import array_of, rows_of
 from juncture.hosting.buckets import Buckets
 from juncture.hosting.hosted_join import HostedJoin, State, StoredBatch
 from juncture.hosting.progress import observed
-from juncture.hosting.virtual_time import delay_of
 from juncture.incremental.join import schema_text
 from juncture.kernels.array_types import Ints
 from juncture.matching.output import combined, project
@@ -104,7 +104,7 @@ class HostedStreams(HostedJoin):
         token = token_hex(4)
         for side in SIDES:
             order = self.plan.orders[side][0]
-            kind, delay = order.node.type, float(delay_of(order))
+            kind, delay = order.node.type, float(Fraction(order.delay) * order.domain.step)
             sign = -1.0 if order.order.descending else 1.0
             metrics = {name: F.sum(f"{side}_{name}") for name in _COUNTS}
             metrics["last"] = F.max(f"{side}_passed") + F.lit(delay)

@@ -149,10 +149,9 @@ class SparkEngine(Engine):
         sides = self._side(step.left), self._side(step.right)
         if not all(map(_comes, sides)):
             return plan(*sides, step.spec, algorithm=step.algorithm, spark=self._session)
-        if step.algorithm not in ("auto", "native"):
+        if step.algorithm != "auto":
             raise PlanError(
-                f"algorithm={step.algorithm!r} joins tables, but both sides are streams. Pass algorithm='auto', which "
-                "uses Spark's own join of streams where it is equivalent, and Juncture's otherwise.",
+                f"algorithm={step.algorithm!r} joins tables, but both sides are streams. Remove algorithm=.",
                 name="JN-ALGORITHM-UNSUITABLE",
             )
         orders = {"left_order": self._orders(step.left), "right_order": self._orders(step.right)}

@@ -247,15 +247,11 @@ class Pairs:
         """Whether anything has to be equal."""
         return bool(self.sides["left"].keys)
 
-    def key_values(self) -> list[tuple[Column, Column]]:
-        """Return the pairs of values that must be equal."""
-        left, right = ([self.derived.get(key, F.col(key)) for key in side.keys] for side in self.sides.values())
-        return list(zip(left, right, strict=True))
-
     def condition(self, *more: Column) -> Column:
         """Return the whole condition."""
-        keys = self.key_values()
-        conditions = [left.eqNullSafe(right) if self.nulls_equal else left == right for left, right in keys]
+        left, right = ([self.derived.get(key, F.col(key)) for key in side.keys] for side in self.sides.values())
+        keys = zip(left, right, strict=True)
+        conditions = [one.eqNullSafe(other) if self.nulls_equal else one == other for one, other in keys]
         conditions += [self.match] if self.match is not None else []
         return reduce(lambda one, other: one & other, [*conditions, *more], F.lit(True))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, timedelta
 from html import escape
@@ -16,8 +16,8 @@ Place = int | float | date | datetime
 """A value of an order."""
 
 OBSERVED = "juncture_{join}_{side}"
-"""Name of the metrics of a side in Spark's reports: `rows`, `last` and the fields of a `Scale`; for hosted joins also
-`state_rows`, `state_bytes` and `late_rows`. For the result, the side is ``out``, with `rows`."""
+"""Name of the metrics of a side in Spark's reports: `rows`, `last`, `state_rows`, `state_bytes`, `late_rows` and the
+fields of a `Scale`. For the result, the side is ``out``, with `rows`."""
 
 _OBSERVED = re.compile(OBSERVED.format(join=r"(?P<join>\w+)", side="(?P<side>left|right|out)"))
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -31,8 +31,6 @@ class Scale:
     zoned: bool  # whether a timestamp is an instant
     step: float  # one step in numbers or seconds; negative in a descending order
     delay: float  # how many steps a row may be behind
-    base: int | None = None  # the milliseconds of Spark's watermark for zero; None for joins with their own watermarks
-    unit: float | None = None  # one millisecond of Spark's watermark in numbers or seconds; negative if descending
 
     @property
     def is_time(self) -> bool:
@@ -43,15 +41,7 @@ class Scale:
         """Return the value of a number of steps; None beyond the calendar."""
         # Large integers are not exact as floats.
         is_exact = self.kind == "integer" and isinstance(steps, int)
-        return self._place(steps * int(self.step) if is_exact else steps * self.step)
-
-    def watermark(self, milliseconds: int) -> Place | None:
-        """Return about what Spark's watermark stands for; None beyond the calendar."""
-        assert self.base is not None
-        assert self.unit is not None
-        return self._place((milliseconds - self.base) * self.unit)
-
-    def _place(self, value: int | float) -> Place | None:
+        value = steps * int(self.step) if is_exact else steps * self.step
         if not self.is_time:
             return int(value) if self.kind == "integer" else value
         try:
@@ -106,8 +96,8 @@ class StreamProgress:
     late_rows
         Rows that were behind the watermark and therefore excluded.
     watermark
-        The least position of both sides minus their delays, as a value of the orders, to about a thousandth of the
-        join's window. An instant if Spark reports no sides of a join. None before the first one.
+        The least position of both sides minus their delays, as a value of the orders. Spark's watermark if Spark
+        reports no sides of a join. None before the first one.
 
     Examples
     --------
@@ -208,7 +198,8 @@ class ProgressReader:
         """Read a ``StreamingQueryProgress``, or its JSON."""
         out = self._observe(reported.get("observedMetrics") or {})
         sides, operators = self._sides.values(), reported.get("stateOperators") or ()
-        scales = [side.scale for side in sides if side.scale is not None]
+        # Spark Connect may report names of metrics without values.
+        is_join = any(side.scale is not None for side in sides)
         state_sizes = [side.state for side in sides if side.state is not None] or [
             (each["numRowsTotal"], each["memoryUsedBytes"]) for each in operators
         ]
@@ -218,12 +209,12 @@ class ProgressReader:
             batch=reported["batchId"],
             started=datetime.fromisoformat(reported["timestamp"]),
             duration_s=(reported.get("durationMs") or {}).get("triggerExecution", 0) / 1000,
-            sides=tuple(self._progress() if scales else _sources(reported.get("sources") or ())),
+            sides=tuple(self._progress() if is_join else _sources(reported.get("sources") or ())),
             output_rows=out if out is not None else None if sink_rows < 0 else sink_rows,
             state_rows=sum(rows for rows, _ in state_sizes),
             state_bytes=sum(size for _, size in state_sizes),
             late_rows=late_rows + sum(each["numRowsDroppedByWatermark"] for each in operators),
-            watermark=self._watermark(scales, (reported.get("eventTime") or {}).get("watermark")),
+            watermark=self._watermark() if is_join else _instant((reported.get("eventTime") or {}).get("watermark")),
         )
 
     def _observe(self, metrics: Mapping[str, Any]) -> int | None:
@@ -253,19 +244,7 @@ class ProgressReader:
                 lag=side.lag(self._sides.get((join, "right" if name == "left" else "left"))),
             )
 
-    def _watermark(self, scales: Sequence[Scale], text: str | None) -> Place | None:
-        if scales and scales[0].base is None:
-            return self._own_watermark()
-        if text is None:
-            return None
-        moment = datetime.fromisoformat(text)
-        milliseconds = round((moment - _EPOCH) / timedelta(milliseconds=1))
-        # Spark's initial watermark.
-        if milliseconds == 0:
-            return None
-        return scales[0].watermark(milliseconds) if scales else moment
-
-    def _own_watermark(self) -> Place | None:
+    def _watermark(self) -> Place | None:
         """Return the least position of both sides minus their delays; None if one has had no row."""
         passed = []
         for side in self._sides.values():
@@ -274,6 +253,12 @@ class ProgressReader:
             steps = side.last - side.scale.delay
             passed.append((steps * abs(side.scale.step), side.scale.reached(steps)))
         return min(passed, key=lambda each: each[0])[1]
+
+
+def _instant(text: str | None) -> datetime | None:
+    """Return Spark's watermark; None before the first one, which Spark reports as the epoch."""
+    moment = None if text is None else datetime.fromisoformat(text)
+    return None if moment == _EPOCH else moment
 
 
 def _sources(sources: Iterable[Mapping[str, Any]]) -> Iterator[SideProgress]:

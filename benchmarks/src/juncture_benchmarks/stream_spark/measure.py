@@ -56,8 +56,6 @@ def _median(rounds: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the round of median speed, and how right all were."""
     ordered = sorted(rounds, key=lambda each: float(each["rows_per_second"]))
     found = ordered[(len(ordered) - 1) // 2]
-    for figure in ("rows_per_second", "rows_per_cpu_second"):
-        found[f"rounds_{figure}"] = [each[figure] for each in rounds]
     found["is_the_batch_answer"] = all(each["is_the_batch_answer"] for each in rounds)
     return found
 

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 _ROUNDING = 2.0**-50  # relative error of a float after a few operations
 
 
-def inequality_pairs(join: ResolvedInequality, left: FrameSide, right: FrameSide, *, inlined: bool = False) -> Pairs:
-    """Return a join in SQL, whose query fails if an interval starts after its end. Arguments as for `SqlSides`.
+def inequality_pairs(join: ResolvedInequality, left: FrameSide, right: FrameSide) -> Pairs:
+    """Return a join in SQL, whose query fails if an interval starts after its end.
 
     Raises `PlanError` for columns without a common type in SQL, and for decimals that it cannot add to.
     """
-    condition, sides = join.condition, SqlSides(join, left, right, inlined=inlined)
+    condition, sides = join.condition, SqlSides(join, left, right)
     for each in condition.equalities:
         if not each.null_safe and each.left.type == each.right.type:
             sides.add_key(expression(each.left, sides.names), expression(each.right, sides.names))
