@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 
 import juncture as jn
 
-__all__ = ["SCHEMAS", "Forgetful", "Viewed", "assert_as_duckdb", "check", "forgetful", "rounded"]
+__all__ = ["SCHEMAS", "Forgetful", "Viewed", "assert_as_duckdb", "check", "database", "forgetful", "rounded"]
 
 DECIMAL = pa.decimal128(6, 2)
 SCHEMAS = {
@@ -162,10 +163,16 @@ class Viewed:
 
     def asked(self) -> list[tuple[Any, ...]]:
         """Return what DuckDB answers."""
-        with duckdb.connect() as connection:
+        with database().cursor() as connection:
             for name, schema in SCHEMAS.items():
                 connection.register(name, tabled(self.there[name], schema))
             return connection.execute(self.query).fetchall()
+
+
+@cache
+def database() -> duckdb.DuckDBPyConnection:
+    """Return a database without tables, since a new one takes longer than most queries; cursors share no tables."""
+    return duckdb.connect(config={"threads": 1})
 
 
 def tabled(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
@@ -180,7 +187,7 @@ def rows_of(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
 def assert_as_duckdb(sql: str, tables: dict[str, pa.Table]) -> None:
     """Check that a view of some tables has the rows that DuckDB answers, or fails as DuckDB does."""
     view = jn.view(None, sql, sources={name: table.schema for name, table in tables.items()})
-    with duckdb.connect() as connection:
+    with database().cursor() as connection:
         for name, table in tables.items():
             connection.register(name, table)
         try:

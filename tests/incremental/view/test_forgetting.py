@@ -8,14 +8,13 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 import juncture as jn
 from juncture.errors import DataError, PlanError, SchemaError, SpecError, StateError
 from support.state import ON_DISK, view_in
-from support.viewing import rounded, rows_of, tabled
+from support.viewing import database, rounded, rows_of, tabled
 
 SCHEMA = pa.schema({"k": pa.int32(), "n": pa.int64(), "ts": pa.timestamp("us"), "day": pa.date32(), "x": pa.int64()})
 NAMES = pa.schema({"k": pa.int32(), "name": pa.string()})
@@ -87,7 +86,7 @@ class Moving:
         self.names = [(k, f"name {k}") for k in range(3)]
         self.late, self.repaired, self.greatest = {"l": 0, "r": 0}, {"l": 0, "r": 0}, {}
         self.answer, self.now = Counter(), 0
-        self.duckdb = duckdb.connect(config={"threads": 1})
+        self.duckdb = database().cursor()
         self.view = self.opened()
 
     def opened(self):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 import juncture as jn
-from support.viewing import Viewed, check
+from support.viewing import Viewed, check, database
 
 # All columns of a, so that an order is the only one.
 ALL = "x, t, d, f, k"
@@ -175,7 +174,7 @@ def test_a_change_reads_a_part_of_its_partition(name, is_on_disk, tmp_path):
         weight = -1 if changed["t"][0].as_py() == "a" else 1
         view.apply(a=changed.append_column("_weight", pa.array([weight], pa.int64())))
         rows = rows.filter(pc.not_equal(rows["x"], 1_995)) if weight < 0 else pa.concat_tables([rows, changed])
-        with duckdb.connect() as connection:
+        with database().cursor() as connection:
             connection.register("a", rows)
             expected = Counter(connection.execute(sql).fetchall())
         assert Counter(tuple(row.values()) for row in view.result().to_pylist()) == expected

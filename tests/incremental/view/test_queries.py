@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 import juncture as jn
-from support.viewing import SCHEMAS, Forgetful, Viewed, check
+from support.viewing import SCHEMAS, Forgetful, Viewed, check, database
 
 QUERIES = {
     "filter": "SELECT a.x + 1 AS y, a.t FROM a WHERE a.k = 1 OR a.x IS NULL",
@@ -164,7 +163,7 @@ UNSELECTED_ORDERS = [
 def test_the_order_of_a_result_by_columns_that_are_not_selected(sql, in_folder, tmp_path):
     rows = [(k, x, t) for k in (None, 1, 2) for x, t in ((1, "b"), (2, "A"), (3, "a"), (4, None))]
     rows = rows[::-1] + rows[:2]
-    connection, view = duckdb.connect(), None
+    connection, view = database().cursor(), None
     for end in (5, 9, len(rows)):
         view = view or jn.view(tmp_path / "state" if in_folder else None, sql, sources={"a": SCHEMAS["a"]})
         added = rows[len(view.table("a")) : end]

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 import juncture as jn
+from support.viewing import database
 
 SCHEMA = pa.schema({"k": pa.int64(), "x": pa.int64(), "t": pa.string()})
 
@@ -118,7 +118,7 @@ def test_every_sequence_of_changes(name):
     names = dict.fromkeys(table for table, _ in rows)
     view = jn.view(None, QUERIES[name], sources=dict.fromkeys(names, SCHEMA))
     state, expected, answer = dict.fromkeys(rows, 0), {}, Counter[str]()
-    connection = duckdb.connect()
+    connection = database().cursor()
     add(answer, view.apply())
     for number in every_window(len(changes), 3):
         place, step = changes[number]
