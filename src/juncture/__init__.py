@@ -204,8 +204,11 @@ _HOME = {
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'juncture' has no attribute {name!r}")
-    # Python finds it from now on without calling this function.
-    value = globals()[name] = getattr(import_module(_HOME[name]), name)
+    from juncture.errors import optional_packages
+
+    with optional_packages(f"juncture.{name}"):
+        # Python finds it from now on without calling this function.
+        value = globals()[name] = getattr(import_module(_HOME[name]), name)
     return value
 
 

@@ -29,6 +29,20 @@ _CARRIED = re.compile(
     re.DOTALL,
 )
 """An error in the text of one of Spark's, which goes on in one of several ways."""
+_EXTRAS = {
+    "altair": "html",
+    "duckdb": "sql",
+    "psycopg": "postgres",
+    "py4j": "spark",
+    "pydantic": "cli",
+    "pyspark": "spark",
+    "rich": "cli",
+    "rocksdict": "changes",
+    "sqlglot": "sql",
+    "typer": "cli",
+    "vl_convert": "html",
+}
+"""The extra of this package that installs each optional package, by the name that is imported."""
 _SCREEN_LINES = 20
 _SCREEN_CHARACTERS = 1_600
 
@@ -144,6 +158,29 @@ def spark_errors() -> Iterator[None]:
             raise
         # The text of Spark's exception may have hundreds of lines of Java; debuggers find it as the context.
         raise own from None
+
+
+@contextmanager
+def optional_packages(feature: str) -> Iterator[None]:
+    """Raise `PlanError` in place of `ImportError` if an optional package is missing that a feature imports here.
+
+    Examples
+    --------
+    >>> with optional_packages("A chart"):  # doctest: +ELLIPSIS
+    ...     raise ModuleNotFoundError("No module named 'altair'", name="altair")
+    Traceback (most recent call last):
+    juncture.errors.PlanError: [JN-PACKAGE-MISSING] A chart needs 'altair' ... Run pip install 'juncture[html]'.
+    """
+    try:
+        yield
+    except ImportError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in _EXTRAS:
+            raise
+        raise PlanError(
+            f"{feature} needs {package!r} ({error}). Run pip install 'juncture[{_EXTRAS[package]}]'.",
+            name="JN-PACKAGE-MISSING",
+        ) from error
 
 
 _KINDS = {kind.__name__: kind for kind in (SpecError, SchemaError, PlanError, DataError, StateError)}

@@ -60,7 +60,8 @@ def test_the_first_example_of_the_readme_prints_what_it_says(capsys: pytest.Capt
     example, output = re.search(r"^```python\n(.*?)^```\s+^```\n(.*?)^```", readme, re.MULTILINE | re.DOTALL).groups()
     imported = {match[1] for match in re.finditer(r"^import (\w+)", example, re.MULTILINE)}
     assert imported == {"pandas", "juncture"}
-    assert imported <= installed_with("juncture")  # without any extra
+    (extra,) = re.search(r"pip install 'juncture\[(\w+)\]'", readme).groups()
+    assert imported <= installed_with("juncture", frozenset([extra]))
     exec(example, {})
     assert capsys.readouterr().out == output
 

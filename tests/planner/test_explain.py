@@ -143,7 +143,7 @@ def test_an_unknown_format_is_refused() -> None:
 def test_what_draws_is_asked_for_where_it_is_missing(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     report = jn.plan_many(TABLE, {"same": jn.Right(TABLE, SPECS["asof"], prefix="own ")}).match_report()
-    with pytest.raises(PlanError, match=rf"'{module}', which is not installed. .* pip install 'juncture\[html\]'"):
+    with pytest.raises(PlanError, match=rf"A chart needs '{module}' .* pip install 'juncture\[html\]'"):
         report.export(format="html")
     assert report.export(format="json")
 

@@ -25,7 +25,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from juncture.cli.console import errors
-from juncture.errors import error_from_spark
+from juncture.errors import error_from_spark, optional_packages
 
 _TITLES = {
     "SpecError": "Wrong argument",
@@ -43,7 +43,8 @@ class ReportingGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; raise `typer.Exit` with the exit code of an error."""
         try:
-            return super().invoke(ctx)
+            with optional_packages("This command"):
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             errors().print("Interrupted; nothing was written.")
             raise typer.Exit(130) from None

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from html import escape
 from typing import Any, Literal
 
+from juncture.errors import optional_packages
 from juncture.incremental.operators.operator import ViewOperator
 from juncture.incremental.plan.physical import OperatorGraph
 from juncture.incremental.replacement import Replacement
@@ -152,8 +153,9 @@ def _bytes(count: int) -> str:
 
 def watched(graph: OperatorGraph, epoch: Callable[[], int]) -> AbstractContextManager[Any]:
     """Return a context manager that displays the operators in a terminal."""
-    from rich.live import Live
-    from rich.text import Text
+    with optional_packages("A display in the terminal"):
+        from rich.live import Live
+        from rich.text import Text
 
     def picture() -> Text:
         return Text(f"epoch {epoch():,}\n{operators_text(graph)}", no_wrap=True, overflow="ellipsis")

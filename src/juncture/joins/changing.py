@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pyarrow as pa
 
-from juncture.errors import SpecError, wrong_type
+from juncture.errors import SpecError, optional_packages, wrong_type
 from juncture.joins.planning import SparkTable, are_schemas, check_spec, check_streams, refuse_on_spark
 from juncture.planner.plan import Plan
 from juncture.spec.arguments import check_choice
@@ -217,8 +217,10 @@ def view(
     """
     from juncture.incremental.changes.source import Source
     from juncture.incremental.state.policy import MemoryPolicy
-    from juncture.incremental.view import View, ViewSetup, store_in
     from juncture.local.resources import resources_here
+
+    with optional_packages("A view"):
+        from juncture.incremental.view import View, ViewSetup, store_in
 
     if not isinstance(sql, str):
         raise wrong_type("sql", sql, "SQL", 'a string such as "SELECT … FROM …"')

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from juncture.errors import PlanError, SpecError
+from juncture.errors import SpecError, optional_packages
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,9 +71,9 @@ def postgres(
     >>> import juncture as jn
     >>> source = jn.postgres("host=db dbname=shop", {"left": "customers", "right": "sales"})  # doctest: +SKIP
     """
-    module = _part("juncture.incremental.sources.postgres", "jn.postgres(…)")
-    source: PostgresSource = module.PostgresSource(dsn, tables, slot, publication, types, append_only)
-    return source
+    with optional_packages("jn.postgres(…)"):
+        from juncture.incremental.sources.postgres import PostgresSource
+    return PostgresSource(dsn, tables, slot, publication, types, append_only)
 
 
 def register_postgres(spark: SparkSession) -> None:
@@ -103,8 +102,9 @@ def register_postgres(spark: SparkSession) -> None:
     >>> options = {"dsn": "host=db dbname=shop", "table": "sales", "slot": "shop_sales"}
     >>> sales = spark.readStream.format("juncture.postgres").options(**options).load()  # doctest: +SKIP
     """
-    module = _part("juncture.hosting.postgres", "jn.register_postgres(…)")
-    spark.dataSource.register(module.PostgresDataSource)
+    with optional_packages("jn.register_postgres(…)"):
+        from juncture.hosting.postgres import PostgresDataSource
+    spark.dataSource.register(PostgresDataSource)
 
 
 def into_postgres(dsn: str, table: str, key: str | Sequence[str], *, replace: bool = False) -> PostgresSink:
@@ -137,9 +137,9 @@ def into_postgres(dsn: str, table: str, key: str | Sequence[str], *, replace: bo
     >>> import juncture as jn
     >>> sink = jn.into_postgres("host=db dbname=shop", "totals", key="book")  # doctest: +SKIP
     """
-    module = _part("juncture.incremental.sinks.postgres", "jn.into_postgres(…)")
-    sink: PostgresSink = module.PostgresSink(dsn, table, key, replace=replace)
-    return sink
+    with optional_packages("jn.into_postgres(…)"):
+        from juncture.incremental.sinks.postgres import PostgresSink
+    return PostgresSink(dsn, table, key, replace=replace)
 
 
 def change_files(folder: str | PathLike[str], tables: Mapping[str, pa.Schema]) -> FilesSource:
@@ -208,17 +208,6 @@ def into_files(folder: str | PathLike[str]) -> FilesSink:
     from juncture.incremental.sinks.files import FilesSink
 
     return FilesSink(Path(folder))
-
-
-def _part(name: str, what: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise PlanError(
-            f"{what} needs the package psycopg, which cannot be imported ({error}). Install it with pip install "
-            "'juncture[postgres]'.",
-            name="JN-PACKAGE-MISSING",
-        ) from error
 
 
 def follow(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from juncture.errors import SpecError, did_you_mean
+from juncture.errors import SpecError, did_you_mean, optional_packages
 from juncture.ordered.duration import TimeLength, duration_ns
 from juncture.pipeline.engine import Engine, Mode, Watch, unwatched
 from juncture.pipeline.graph import chosen_sinks, steps_in_order
@@ -92,6 +93,9 @@ class Pipeline:
         place = Path(path)
         text = place.read_text(encoding="utf-8")
         file, lines = read_file(text, str(path), parameters, place.absolute().parent)
+        with optional_packages("A pipeline"):
+            # DuckDB and sqlglot, which schemas are checked with, would otherwise be found missing within a run.
+            import_module("juncture.pipeline.schemas")
         return cls(file, lines, place)
 
     @property

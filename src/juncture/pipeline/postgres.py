@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from juncture.errors import PlanError
+from juncture.errors import optional_packages
 from juncture.joins.following import into_postgres, postgres, register_postgres
 from juncture.pipeline.connector import Connector, ConnectorTable
 
@@ -40,9 +39,10 @@ class PostgresConnector(Connector):
 
     def rows(self, table: ConnectorTable) -> pa.RecordBatchReader:
         """Return the current rows of a table."""
-        module = import_module("juncture.incremental.sources.postgres")
         with _opened(table) as (connection, opened):
-            return module.copied(connection, opened, lambda *_: None).to_reader()
+            from juncture.incremental.sources.postgres import copied
+
+            return copied(connection, opened, lambda *_: None).to_reader()
 
     def origin(self, table: ConnectorTable) -> Hashable:
         """Return the database of a table."""
@@ -69,15 +69,8 @@ class PostgresConnector(Connector):
 @contextmanager
 def _opened(table: ConnectorTable) -> Iterator[tuple[Any, Any]]:
     """Connect to the database of a table, and yield the connection and the table."""
-    try:
-        catalog = import_module("juncture.incremental.postgres.catalog")
-        connection = import_module("juncture.incremental.postgres.connection")
-    except ImportError as error:
-        raise PlanError(
-            f"format='postgres' needs the package psycopg, which cannot be imported ({error}). Install it with pip "
-            "install 'juncture[postgres]'.",
-            name="JN-PACKAGE-MISSING",
-        ) from error
+    with optional_packages("format='postgres'"):
+        from juncture.incremental.postgres import catalog, connection
     with connection.connected(str(table.options["dsn"])) as connected:
         # Rows that are only read need no identity.
         yield connected, catalog.find_tables(connected, {"it": table.table}, {}, ["it"])["it"]

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from juncture.errors import PlanError
+from juncture.errors import optional_packages
 
 if TYPE_CHECKING:
     from juncture.incremental.state.store import Store
@@ -63,12 +62,6 @@ def store_opener(
     folder: Path, kind: str, policy: MemoryPolicy, identity: Mapping[str, Any]
 ) -> Callable[[Mapping[str, pa.Schema]], Store]:
     """Return a function that opens a `Store` of tables with some columns; raises `PlanError` without RocksDB."""
-    try:
-        store = import_module("juncture.incremental.state.store")
-    except ImportError as error:
-        raise PlanError(
-            f"The state in {str(folder)!r} needs RocksDB, whose Python package is not installed ({error}). Run pip "
-            "install 'juncture[changes]'. Joins and views without state= do not need it.",
-            name="JN-PACKAGE-MISSING",
-        ) from error
-    return partial(store.Store, folder, kind, policy, identity)
+    with optional_packages(f"The state in {str(folder)!r}"):
+        from juncture.incremental.state.store import Store
+    return partial(Store, folder, kind, policy, identity)

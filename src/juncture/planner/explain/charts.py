@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from juncture.errors import PlanError
+from juncture.errors import optional_packages
 
 _LINE = "#8d99ae"
 _WIDTH = 640
@@ -16,14 +16,9 @@ _ROOM = {"left": 5, "top": 5, "bottom": 5, "right": 5 + 4 * _LETTER_WIDTH}
 
 def charting() -> tuple[Any, Any]:
     """Return the modules ``altair`` and ``vl_convert``, loaded only here, since they are optional and slow to load."""
-    try:
+    with optional_packages("A chart"):
         import altair
         import vl_convert
-    except ImportError as error:
-        raise PlanError(
-            f"Charts need {error.name!r}, which is not installed. Install it: pip install 'juncture[html]'.",
-            name="JN-PACKAGE-MISSING",
-        ) from error
     return altair, vl_convert
 
 
