@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from juncture.cli.view import ViewOptions
 
 _EPOCH = "_epoch"
-_WRITTEN = "written"
-"""The file in a state folder with the last epoch that was written to standard output."""
+_WRITTEN = "written"  # the file in a state folder with the last epoch that was written to standard output
 
 
 def run(asked: ViewOptions) -> None:
@@ -105,7 +104,6 @@ def _sources(asked: ViewOptions, tables: Mapping[str, pa.Schema], changing: Coll
 
 
 def _follow(follower: Follower, source: PipesSource) -> None:
-    """Apply the inputs until they end."""
     try:
         follower.start()
         while not source.is_ended:
@@ -132,7 +130,6 @@ class _FirstRows:
 
     @property
     def num_rows(self) -> int:
-        """The number of rows."""
         return self.source.num_rows
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -147,7 +144,6 @@ def _schema(declared: str) -> pa.Schema:
 
 
 def _input(text: str, tables: Mapping[str, pa.Schema], input_format: str | None) -> ChangeInput:
-    """Return the input of one --changes option."""
     names, sign, path = text.partition("=")
     if not sign or "/" in names:
         # An equals sign may be part of a path, such as year=2026/changes.csv.
@@ -190,7 +186,6 @@ class _StandardOutput:
             written.open()
 
     def open(self, _schema: pa.Schema, _state: str, /) -> int | None:
-        """Return the last epoch that was written."""
         return self._epoch
 
     def write(self, epoch: int, changes: Sequence[pa.RecordBatch]) -> None:
@@ -203,14 +198,12 @@ class _StandardOutput:
             self._written.write(epoch)
 
     def close(self) -> None:
-        """Close the file."""
         if self._written is not None:
             self._written.close()
 
 
 @contextmanager
 def _standard_output(view: View, asked: ViewOptions) -> Iterator[Sink]:
-    """Yield standard output as a sink of a view."""
     form = format_of("-", named=asked.output_format, argument="--output-format")
     schema = written_schema(view.answer_schema, "weight")
     schema = schema.append(pa.field(_EPOCH, pa.int64())) if asked.epochs else schema

@@ -118,7 +118,6 @@ def pipeline(
 
 
 def _explain(spec: Spec, request: Request, *, form: str | None, analyze: bool) -> None:
-    """Explain a join of files; with --analyze, run it."""
     chosen = _form(form, request.output)
     with planned(spec, request, is_analyzed=analyze) as ready:
         explained = (_analyzed(ready) if analyze else ready.plan).explain(chosen)

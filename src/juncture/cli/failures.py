@@ -96,7 +96,6 @@ def _show_usage_error(error: Any) -> None:
 
 
 def _known(error: Exception) -> tuple[str, str] | None:
-    """Return a title and a message for an expected error, or None."""
     own = error_from_spark(error)
     if own is not None:
         return _TITLES.get(type(own).__name__, "Error"), str(own)

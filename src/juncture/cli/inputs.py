@@ -111,7 +111,6 @@ def as_parquet(path: str, *, side: str, reading: Reading, folder: Path) -> Files
 
 @contextmanager
 def _with_user_path(shown: str, path: str) -> Iterator[None]:
-    """Replace the path of a copy by the user's path in errors."""
     try:
         yield
     except JunctureError as error:

@@ -23,8 +23,7 @@ ParsedJoin: TypeAlias = "tuple[Spec, Request]"
 COMMANDS: dict[str, Callable[..., ParsedJoin]] = {}
 """The function that parses the arguments of each command."""
 
-_OF_ONE_KIND = ("report",)
-"""Options that only some kinds of join have."""
+_OF_ONE_KIND = ("report",)  # options that only some kinds of join have
 
 app = typer.Typer(no_args_is_help=True, help="Join two files.", rich_markup_mode="rich")
 
@@ -73,7 +72,6 @@ def _command(name: str, *also: str) -> Callable[[Callable[..., Spec]], Callable[
 
 
 def _spec(kind: type[Spec], values: dict[str, Any], **read: Any) -> Spec:
-    """Return a spec from the options of a command; keywords are parsed values."""
     return kind.from_dict({name: value for name, value in (values | read).items() if value is not None})
 
 

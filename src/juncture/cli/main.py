@@ -36,8 +36,7 @@ _COMMANDS = {
 }
 """The import path and the summary of each command."""
 
-_GROUP = "juncture.commands"
-"""The entry points of other packages that add commands, such as the benchmarks."""
+_GROUP = "juncture.commands"  # the entry points of other packages that add commands, such as the benchmarks
 
 
 class LazyCommand(TyperCommand):

@@ -202,7 +202,6 @@ def _finished(pipeline: Any, queries: Any) -> RunReport:
 
 
 def _follow(pipeline: Any, poll_ms: int | None, **arguments: Any) -> RunReport:
-    """Maintain the sinks of a pipeline in this process, once or until stopped."""
     from juncture.pipeline.local_changes import followed
 
     poll_s = None if poll_ms is None else poll_ms / 1000

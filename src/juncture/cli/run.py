@@ -123,13 +123,11 @@ def _output_format(request: Request) -> Format:
 
 @contextmanager
 def _joined_here(plan: Plan, what: str) -> Iterator[pa.RecordBatchReader]:
-    """Join in-process, and yield the result as a reader of batches."""
     with step(what) as joining:
         yield plan.batches(progress=joining.phase)
 
 
 def _show_rows(plan: Plan, session: Any, request: Request) -> dict[str, Any]:
-    """Join, print the first rows, and return them for --json."""
     total: int | None = None
     if session is None:
         with _joined_here(plan, "Joining") as batches:
@@ -153,7 +151,6 @@ def _head(batches: pa.RecordBatchReader, rows: int) -> tuple[pa.Table, int]:
 
 
 def _write(plan: Plan, session: Any, output: Path, output_format: Format) -> dict[str, Any]:
-    """Join, write all rows, and return the outcome for --json."""
     if output == STANDARD_OUTPUT:
         written = _write_rows(plan, session, sys.stdout.buffer, output_format)
     else:

@@ -84,7 +84,6 @@ def print_plan(text: str, console: Console) -> None:
 
 
 def _fitting(cells: dict[str, list[Text]], width: int, first: Sequence[str]) -> set[str]:
-    """Return the columns that fit side by side, at least one."""
     shown: set[str] = set()
     for name in [*(name for name in first if name in cells), *(name for name in cells if name not in first)]:
         needed = max([len(name), *(cell.cell_len for cell in cells[name])]) + _GAP

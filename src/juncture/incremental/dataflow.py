@@ -117,7 +117,6 @@ class Dataflow:
 
     @contextmanager
     def _readable_errors(self, operator: ViewOperator) -> Iterator[None]:
-        """Raise `DataError` with the name of an operator for a failed value."""
         try:
             yield
         except (pa.ArrowException, DataError) as error:

@@ -60,7 +60,6 @@ def _page(graph: OperatorGraph, changes: Sequence[str]) -> str:
 
 
 def _facts(graph: OperatorGraph) -> list[dict[str, Any]]:
-    """Return each operator with the numbers of its inputs."""
     numbers = {id(operator): number for number, operator in enumerate(graph.operators)}
     return [
         {

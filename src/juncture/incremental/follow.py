@@ -150,7 +150,6 @@ class Follower:
         self._state, self._epoch = state, self._query.epoch
 
     def _opened(self, state: str) -> dict[str, int | None]:
-        """Open the sinks, and return their last epochs."""
         schemas = _by_sink(self._query.schema)
         return {name: sink.open(schemas[name], state) for name, sink in self._sinks.items()}
 
@@ -312,5 +311,4 @@ def _weighted(table: pa.Table, weight: int) -> list[pa.RecordBatch]:
 
 
 def _by_sink(value: Any) -> Mapping[str, Any]:
-    """Return what a query has for each sink. A query of one result has one sink."""
     return value if isinstance(value, Mapping) else {SINK: value}

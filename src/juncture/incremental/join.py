@@ -202,7 +202,6 @@ class ChangeJoin(MaintainedQuery):
         return operator
 
     def _formatted(self, _answer: str, rows: ChangeBatches) -> list[pa.RecordBatch]:
-        """Return result rows in the format that users get."""
         formatted = []
         for batch, weights in rows:
             first = 0

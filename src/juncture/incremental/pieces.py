@@ -11,11 +11,9 @@ from juncture.incremental.state.policy import ROW_BYTES
 Piece = dict[str, ChangeBatches]
 """Rows by source."""
 
-_FOLLOWING = 4
-"""Output rows per input row in a piece of full size. They have fewer columns, and are short-lived."""
+_FOLLOWING = 4  # Output rows per input row in a piece of full size. They have fewer columns, and are short-lived.
 
-_CAREFUL = 16
-"""The first piece of a source is smaller by this factor, and pieces grow by it at most."""
+_CAREFUL = 16  # the first piece of a source is smaller by this factor, and pieces grow by it at most
 
 
 class PieceSize:

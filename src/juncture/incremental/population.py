@@ -51,8 +51,7 @@ Write = Callable[[str, ChangeBatches], list[pa.RecordBatch]]
 _BITS = 6
 _PARTS = 1 << _BITS
 _BITS_MOST = 8
-_PART_ROWS = 1 << 18
-"""Approximate number of rows of a part in memory."""
+_PART_ROWS = 1 << 18  # approximate number of rows of a part in memory
 
 _SCATTERED_ROWS = 1 << 17
 
@@ -88,7 +87,6 @@ def _piece_size(tables: StateTables | None) -> PieceSize:
 
 
 def _load_pieces(first: FirstRows, tables: StateTables | None, size: PieceSize) -> Iterator[ChangesByName]:
-    """Load rows piece by piece, and yield the outputs of each piece."""
     is_first = True
     for piece in pieces(first.streams, first.static, size):
         if tables is not None:
@@ -167,7 +165,6 @@ class _Loader:
         spools: Mapping[str, _Spool],
         answers: Mapping[str, _AnswerFile],
     ) -> None:
-        """Load the rows of a stage, and write its outputs for later stages and for the user."""
         size, graph = _piece_size(tables), stage.flow.graph
         inputs = {name: spools[name] for name in stage.hashes}
         for source in stage.hashes.keys() & streams.keys():
@@ -224,8 +221,7 @@ class _Spool:
     """Rows in files, one for each part, which ``hashes`` of the rows divide; one file without."""
 
     def __init__(self, path: Path, hashes: Hashes | None) -> None:
-        self.sizes: Ints = np.zeros(_PARTS, np.int64)
-        """Memory that the rows of each part need."""
+        self.sizes: Ints = np.zeros(_PARTS, np.int64)  # memory that the rows of each part need
         self._path = path
         self._hashes = hashes
         self._writers: dict[int, pa.ipc.RecordBatchStreamWriter] = {}
@@ -233,7 +229,6 @@ class _Spool:
     def add(
         self, changes: Iterable[ChangeBatch], notify: Callable[[int, int], None] = lambda _done, _total: None
     ) -> None:
-        """Write rows."""
         done = 0
         for each in _slices(changes):
             batch = each.rows
@@ -258,7 +253,6 @@ class _Spool:
         return f"{self._path}-{part}.arrow"
 
     def rows(self, parts: Iterable[int]) -> Iterator[ChangeBatch]:
-        """Yield the rows of some parts, and remove their files."""
         for part in parts:
             if part in self._writers:
                 with pa.OSFile(self._file(part)) as file:
@@ -266,7 +260,6 @@ class _Spool:
                 Path(self._file(part)).unlink()
 
     def close(self) -> None:
-        """Finish the files."""
         for writer in self._writers.values():
             writer.close()
 
@@ -279,14 +272,12 @@ class _AnswerFile:
         self._writer: pa.ipc.RecordBatchStreamWriter | None = None
 
     def add(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Write rows."""
         for batch in batches:
             if self._writer is None:
                 self._writer = pa.ipc.new_stream(self._path, batch.schema)
             self._writer.write_batch(batch)
 
     def read(self) -> list[pa.RecordBatch]:
-        """Return all rows."""
         self.close()
         if self._writer is None:
             return []
@@ -294,7 +285,6 @@ class _AnswerFile:
             return list(pa.ipc.open_stream(source))
 
     def close(self) -> None:
-        """Finish the file."""
         if self._writer is not None:
             self._writer.close()
 
@@ -343,7 +333,6 @@ class _JoinLoader(_Loader):
         return {ANSWER: answer}
 
     def _concatenator(self, side: Side, changes: ChangeBatches) -> RunConcatenator:
-        """Return what concatenates the rows of a side into one run."""
         own = self._join.sides[side]
         batches = [batch for batch, _ in changes]
         has_all = [all(not batch.column(place).null_count for batch in batches) for place in range(len(own.schema))]
@@ -400,7 +389,6 @@ def _by_part(hashes: Words, bits: int) -> tuple[Codes, Ints]:
 
 
 def _slices(changes: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
-    """Yield rows in slices of limited size."""
     for change in changes:
         for first in range(0, change.rows.num_rows, _SCATTERED_ROWS):
             yield change.slice(first, _SCATTERED_ROWS)

@@ -68,7 +68,6 @@ class Replacement:
                 self._run(each)
 
     def _flow(self, operator: ViewOperator) -> None:
-        """Have an operator return all of its rows."""
         nodes = [node for node, each in self.new.nodes.items() if each is operator]
         scan = next((node for node in nodes if isinstance(node, ScanNode)), None)
         stored = scan or next((node for node in nodes if node in self._stored), None)
@@ -139,5 +138,4 @@ class Replacement:
 
 
 def _twins(old: Mapping[Key, ViewOperator], new: Mapping[Key, ViewOperator]) -> dict[ViewOperator, ViewOperator]:
-    """Return the new operators with the old ones of equal keys."""
     return {each: old[key] for key, each in new.items() if key in old}

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 Answer = list[pa.RecordBatch] | Mapping[str, list[pa.RecordBatch]]
 """What a maintained query returns: the changes of its result, or of several results by name."""
 
-_REPLAYED_ROWS = 1 << 14
-"""Approximate number of changes that are applied at once when a query is opened."""
+_REPLAYED_ROWS = 1 << 14  # approximate number of changes that are applied at once when a query is opened
 
 
 @dataclass(frozen=True)
@@ -230,7 +229,6 @@ class Runtime:
             self.close()
 
     def _reset(self) -> None:
-        """Remove all rows."""
         self.flow = Dataflow(self._query.graph(), self._query.ordered)
         if self.store is not None and self.tables is not None:
             self.tables.close(None)

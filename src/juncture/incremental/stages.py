@@ -90,7 +90,6 @@ def stages_of(graph: OperatorGraph, static: Collection[str]) -> list[Stage]:
 
 
 def _owner(graph: OperatorGraph, source: str) -> ViewOperator:
-    """Return the operator that stores the rows of a source."""
     rows, entry = graph.source_rows[source], graph.inputs[source]
     return rows if isinstance(rows, ViewOperator) else next(each for each in graph.operators if entry in each.inputs)
 

@@ -129,7 +129,6 @@ def condition_of(join: Resolved, ordered: Collection[Column]) -> Condition:
 def _of_predicate(
     join: Resolved, predicate: Node | None, parts: Shape, ordered: Collection[Column], *, nulls_equal: bool
 ) -> Condition:
-    """Return the condition of a predicate, without the ``by`` columns."""
     equalities, exact = ([], not parts.keys) if nulls_equal else equalities_of(parts)
     values, are_all = bounded_values(parts)
     exact = exact and are_all and parts.residual is None and all(value.exact for value in values)
@@ -228,7 +227,6 @@ class _SideReader:
             self._plain_lines = plain_lines(self._limits, side, schema, guard or {})
 
     def __call__(self, batch: pa.RecordBatch) -> ComparedRows:
-        """Return the part of rows that the join compares, by the fastest way that their values allow."""
         plain = None if self._plain_lines is None else self._plain_lines.codes(batch)
         if plain is not None:
             codes, rising = plain
@@ -313,7 +311,6 @@ def _guards(join: Resolved, parts: Shape) -> dict[Side, dict[str, int]]:
 
 
 def _relation(join: Resolved, coded: CodedValue, limit: Limit) -> Relation:
-    """Return a limit as a relation of its two values."""
     own = replace(coded, value=replace(coded.value, limits=(limit,)))
     left_text, left = _text_and_node(join, "left", limit.value)
     right_text, right = _text_and_node(join, "right", coded.value.right)
@@ -389,7 +386,6 @@ def _of_one(coded: CodedValue, limit: Limit) -> CodedValue:
 
 
 def _text_and_node(join: Resolved, side: Side, value: Value) -> tuple[str, Node | None]:
-    """Return a value as text, and as an expression if a predicate can have it."""
     if isinstance(value, str):
         return value, column_of(join, side, value)
     return bare_text(value), value

@@ -33,8 +33,7 @@ class JoinKeys:
     def __init__(self, codes: KeyCodes | RowCodes, stores: Sequence[KeyedRows]) -> None:
         self._codes = codes
         self._stores = stores
-        self.keys_least = 1 << 12
-        """Up to this number of keys, unused ones are not released."""
+        self.keys_least = 1 << 12  # up to this number of keys, unused ones are not released
 
     @property
     def count(self) -> int:

@@ -93,7 +93,6 @@ _JOINED_ROWS = 1 << 16
 
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield batches, with small ones joined."""
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:

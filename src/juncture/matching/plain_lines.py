@@ -24,8 +24,7 @@ from juncture.spec.schema import Side
 
 Table = npt.NDArray[np.int64]
 
-_FAR = 1 << 60
-"""From this magnitude on, a sum may exceed 64 bits."""
+_FAR = 1 << 60  # from this magnitude on, a sum may exceed 64 bits
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,6 @@ def _check_readers(file: File, sink: str, problems: Problems) -> None:
 
 
 def _times_read(file: File, name: str, source: str) -> int:
-    """Return the number of paths from a source to a step or source."""
     if name not in file.steps:
         return int(name == source)
     return sum(_times_read(file, each, source) for each in file.steps[name].inputs)
@@ -198,7 +197,6 @@ def _planner(file: File, schemas: Schemas, live: frozenset[str]) -> StepPlanner:
 
 
 def _unplanned(name: str, planner: StepPlanner | None) -> _Refusals:
-    """Return the reason why a step is no part of a maintained query, if there is one."""
     try:
         if planner is not None:
             planner.node(name)

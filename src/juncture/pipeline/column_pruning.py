@@ -50,7 +50,6 @@ def _all(schemas: Schemas, name: str) -> _Names:
 
 
 def _needed_by(file: File, name: str, wanted: _Names, schemas: Schemas) -> Iterator[tuple[str, Set[str]]]:
-    """Yield the inputs of a step, each with the columns that the wanted columns of the step need."""
     step = file.steps[name]
     known = [schemas.get(read) for read in step.inputs]
     found: tuple[Set[str], ...] | None = None

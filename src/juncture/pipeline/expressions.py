@@ -33,8 +33,7 @@ _INTS = (
 )
 """Functions that return 32-bit integers in Spark, and wider ones in DuckDB."""
 
-_DATES = (exp.TsOrDsAdd, exp.AddMonths, exp.LastDay)
-"""Functions that return dates in Spark, and timestamps in DuckDB."""
+_DATES = (exp.TsOrDsAdd, exp.AddMonths, exp.LastDay)  # functions that return dates in Spark, and timestamps in DuckDB
 
 
 class ExpressionError(SchemaError):
@@ -184,15 +183,12 @@ class _Stages:
 
     @property
     def sql(self) -> str:
-        """The query so far."""
         return str(self._query.sql("duckdb"))
 
     def _over(self, query: Any) -> Any:
-        """Return a query that reads the previous stage."""
         return query.from_(self._query.subquery(TABLE))
 
     def _add(self, query: Any, key: tuple[str | int, ...]) -> None:
-        """Add a stage, with Spark's types."""
         try:
             relation = self._connection.sql(self._over(query).sql("duckdb"))
         except duckdb.Error as error:
@@ -245,7 +241,6 @@ class _Stages:
             node.replace(exp.cast(node.copy(), "int" if isinstance(node, _INTS) else "date", dialect="duckdb"))
 
     def _is_real(self, node: Any) -> bool:
-        """Return whether an expression has numbers that may have fractions."""
         try:
             kind = self._connection.sql(self._over(sqlglot.select(node.copy())).sql("duckdb")).types[0]
         except duckdb.Error:

@@ -49,7 +49,6 @@ def _reads(step: Step) -> list[tuple[tuple[str, ...], str]]:
 
 
 def _cycle(file: File) -> list[str]:
-    """Return the steps of a cycle in order, or an empty list."""
     done: set[str] = set()
 
     def walk(name: str, above: list[str]) -> list[str]:

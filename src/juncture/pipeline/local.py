@@ -170,7 +170,6 @@ class LocalEngine(Engine):
         return Files(target, "parquet")
 
     def _read_text(self, name: str, source: SourceSection, target: Path) -> None:
-        """Read text with the types inferred from its start, as Spark does."""
         files = [file for path in source.paths for file in files_of(path, "path")]
         text, schema = TextFiles.of(files, format_name(source), TextOptions()), self._schemas[name]
         types = {each.name: each.type for each in schema if each.name not in text.partitions[0].names}

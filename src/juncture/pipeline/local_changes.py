@@ -148,7 +148,6 @@ class MaintainedSteps(MaintainedQuery):
                 yield ChangeBatch(batch_of(arrays, graph.inputs[name].schema), weights)
 
     def _changes(self, sink: str, flow: ChangeBatches) -> list[pa.RecordBatch]:
-        """Return the changes of a sink in the types of the pipeline."""
         schema = self._answers[sink]
         batches = []
         for batch, weights in flow:

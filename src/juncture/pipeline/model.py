@@ -50,11 +50,9 @@ Option: TypeAlias = StrictStr | StrictBool | StrictInt | float
 SPARK_ONLY_FORMATS = ("delta", "iceberg", "jdbc")
 """Formats that only Spark reads and writes, with additional packages."""
 
-_FORMATS = ("parquet", "csv", "tsv", "json", "arrow", *SPARK_ONLY_FORMATS)
-"""Formats without connectors."""
+_FORMATS = ("parquet", "csv", "tsv", "json", "arrow", *SPARK_ONLY_FORMATS)  # formats without connectors
 
-MANY, INTERPOLATE = "many", "interpolate"
-"""Values of ``join`` besides the kinds of joins."""
+MANY, INTERPOLATE = "many", "interpolate"  # values of ``join`` besides the kinds of joins
 
 
 class _Section(BaseModel):
@@ -92,7 +90,6 @@ class _TableSection(_Section):
 
     @property
     def connector(self) -> Connector | None:
-        """The connector of the format, if it has one."""
         return None if self.format is None or self.format in _FORMATS else connector_named(self.format)
 
     @property
@@ -125,7 +122,6 @@ class _TableSection(_Section):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The columns that identify a row of a sink."""
         return ()
 
 
@@ -164,7 +160,6 @@ class _PairStep(_Section):
 
     @property
     def inputs(self) -> list[str]:
-        """The inputs of the step."""
         return [self.left, self.right]
 
 

@@ -423,7 +423,6 @@ class Pipeline:
 
 
 def _engine_name(spark: object, engine: EngineName | None = None) -> EngineName:
-    """Return the engine of a session, or of no session, unless one is named."""
     if engine is None:
         return "local" if spark is None else "spark"
     check_choice("engine", engine, get_args(EngineName))

@@ -68,7 +68,6 @@ class PostgresConnector(Connector):
 
 @contextmanager
 def _opened(table: ConnectorTable) -> Iterator[tuple[Any, Any]]:
-    """Connect to the database of a table, and yield the connection and the table."""
     with optional_packages("format='postgres'"):
         from juncture.incremental.postgres import catalog, connection
     with connection.connected(str(table.options["dsn"])) as connected:

@@ -34,22 +34,18 @@ class _PositionReader:
     lines: dict[Path, int] = field(default_factory=dict)
 
     def peek(self, ahead: int = 0) -> str:
-        """Return a token without consuming it."""
         place = self.place + ahead
         return self.tokens[place][1] if place < len(self.tokens) else ""
 
     def take(self) -> tuple[str, str, int]:
-        """Consume the next token: its kind, its text and its line."""
         self.place += 1
         return self.tokens[self.place - 1]
 
     def skip_newlines(self) -> None:
-        """Skip line ends."""
         while self.peek() == "\n":
             self.take()
 
     def key(self) -> tuple[list[str], int]:
-        """Return the parts of a key, and its line."""
         parts, line = list[str](), self.tokens[self.place][2]
         while True:
             kind, text, _ = self.take()
@@ -59,14 +55,12 @@ class _PositionReader:
             self.take()
 
     def pair(self, table: Path) -> None:
-        """Read a key and its value."""
         parts, line = self.key()
         path = self.note(table, parts, line)
         self.take()
         self.value(path)
 
     def value(self, path: Path) -> None:
-        """Read a value."""
         mark = self.peek()
         if mark not in ("[", "{"):
             # A number or time may contain dots, which are tokens elsewhere.
@@ -90,7 +84,6 @@ class _PositionReader:
                 self.pair(path)
 
     def note(self, table: Path, parts: list[str], line: int) -> Path:
-        """Record the line of a key and of the tables in its path."""
         path = table
         for part in parts:
             path = (*path, part)

@@ -117,7 +117,6 @@ def _each(
 
 
 def _valid(model: type[Table], raw: Any, path: Path, problems: Problems) -> Table | None:
-    """Return a section as a value, or None after adding its problems."""
     try:
         return model.model_validate(raw)
     except ValidationError as error:
@@ -196,7 +195,6 @@ def _type_name(value: Any) -> str:
 
 
 def _step(raw: Any, path: Path, problems: Problems) -> Step | None:
-    """Return a step, whose kind follows from its keys."""
     if not isinstance(raw, dict):
         problems.add(path, f"{raw!r} is not a section. Write [{'.'.join(map(str, path))}] with the keys of a step.")
         return None
@@ -326,7 +324,6 @@ def _with_parameters(raw: dict[str, Any], parameters: Mapping[str, Any], problem
 
 
 def _like(default: Any, value: Any) -> Any:
-    """Convert a text value to the type of the default."""
     if not isinstance(value, str) or isinstance(default, str):
         return value
     if isinstance(default, bool):

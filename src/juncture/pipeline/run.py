@@ -100,7 +100,6 @@ def _inputs(source: SourceSection) -> list[list[Any]] | None:
 
 
 def _files(place: Path) -> list[list[Any]]:
-    """Return the files of an output, with their sizes and modification times."""
     if place.is_file():
         return [_status(place)]
     files = sorted(path for path in place.rglob("*") if path.is_file() and not path.name.startswith((".", "_")))
@@ -258,7 +257,6 @@ def _place(file: File, name: str) -> str:
 
 
 def _wanted_again(file: File, needed: Sequence[str]) -> list[str]:
-    """Return the steps that are read more than once: by checks, sinks or other steps."""
     counted = readers_of(file, needed)
     counted.update({check.from_ for check in file.checks if check.from_ in needed})
     return [name for name in file.steps if counted[name] > 1]

@@ -249,7 +249,6 @@ def _sinks(validation: _Validation, own: Iterable[Path], mode: Mode) -> None:
 
 
 def _refuse_rows(validation: _Validation, path: Keys, sink: SinkSection) -> None:
-    """Add a problem for a folder with other rows, to which a new stream would append."""
     place = sink.place
     if sink.is_here and place.is_dir() and any(not each.name.startswith((".", "_")) for each in place.iterdir()):
         validation.problems.add(

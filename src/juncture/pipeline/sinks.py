@@ -61,7 +61,6 @@ def check_sink(
 
 
 def _check_uris(sink: SinkSection, engine: Engine, *, of_changes: bool) -> None:
-    """Refuse URIs that would be used as local folders."""
     written = sink.changes if of_changes else sink.path
     if engine == "local" and written is not None and "://" in written:
         key = "changes" if of_changes else "path"

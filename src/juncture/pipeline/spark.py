@@ -46,8 +46,7 @@ from juncture.spark.plan import plan as plan_on_spark
 from juncture.spark.schema import spark_schema, wire_schema
 from juncture.spark.session.session import resources
 
-_SPARKS_ERRORS = (PySparkException, Py4JError)
-"""Exceptions of Spark: those of PySpark, and others of classic Spark."""
+_SPARKS_ERRORS = (PySparkException, Py4JError)  # exceptions of Spark: those of PySpark, and others of classic Spark
 
 
 class SparkEngine(Engine):
@@ -265,7 +264,6 @@ class SparkEngine(Engine):
             raise _unread(name, form, error) from error
 
     def _copied(self, rows: pa.Table) -> DataFrame:
-        """Return rows that were read by this process."""
         wire = wire_schema(rows.schema)
         columns = [converted(column, field.type) for column, field in zip(rows.columns, wire, strict=True)]
         return self._session.createDataFrame(pa.table(columns, schema=wire), schema=spark_schema(rows.schema))
@@ -283,7 +281,6 @@ class SparkEngine(Engine):
         return frame.withColumns(nothing) if nothing else frame
 
     def _streamed(self, name: str, source: SourceSection, form: str, options: dict[str, str]) -> DataFrame:
-        """Return a source that is streamed, file by file."""
         reader = self._session.readStream.options(**options)
         if source.table is not None:
             return reader.table(source.table)
@@ -361,7 +358,6 @@ def _comes(side: Any) -> bool:
 
 
 def _column(name: str) -> Any:
-    """Return a column by its name, with any characters."""
     return F.col("`" + name.replace("`", "``") + "`")
 
 

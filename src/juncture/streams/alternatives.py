@@ -144,7 +144,6 @@ class Alternatives:
         return Branch(graph, tuple(places), self._filters(alternative) if filters else ())
 
     def _filters(self, alternative: Node) -> tuple[int, ...]:
-        """Return the code lines of the conditions of an alternative on stored rows alone."""
         parts = alternative.operands if isinstance(alternative, nodes.And) else (alternative,)
         first = self.lines
         self.watches += [Filter(part) for part in parts if sides(part) == {self._side}]

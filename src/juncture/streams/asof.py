@@ -119,7 +119,6 @@ class AsofJoin(StreamOperator):
         self._keys.forget()
 
     def _waiting(self, future: tuple[int, int]) -> Ints:
-        """Return the positions of left rows that may be final."""
         codes = self._left.row_codes
         if self._are_final and not self._frontiers["right"].ended:
             # A future right row may have the same code, unless only earlier rows match.
@@ -139,7 +138,6 @@ class AsofJoin(StreamOperator):
         return self._frontiers["right"].ended or (plain and not self._search.any_does)
 
     def _emit_final(self, positions: Ints, future: tuple[int, int]) -> Iterator[pa.RecordBatch]:
-        """Match left rows, and yield those that are final."""
         rows = Waiting(self._left.row_keys, self._left.row_codes, self._left.slots).at(positions)
         column = None if self._join.tolerance is None else self._join.tolerance.column
         tolerances = None if column is None else self._left.taken(rows.slots, [column]).column(column)
@@ -181,7 +179,6 @@ class AsofJoin(StreamOperator):
     # Results
 
     def _results(self, slots: Ints, found: Ints) -> Iterator[pa.RecordBatch]:
-        """Yield final left rows with their matches."""
         # Rows are read in the order of the store.
         order = np.argsort(slots)
         slots, found = slots[order], found[order]

@@ -81,7 +81,6 @@ def kept_while(bounds: Bounds | AsofBounds) -> str:
 
 
 def _kept_by_asof(held: AsofBounds) -> str:
-    """Return the condition while which rows of an as-of join are kept."""
     join, orders = held.join, held.orders
     if not held.is_bounded:
         return "forever: no order limits them"
@@ -171,7 +170,6 @@ def unbounded(bounds: Bounds | AsofBounds, *, on_spark: bool = False) -> str:
 
 
 def _unbounded_pairs(bounds: Bounds) -> tuple[str, str]:
-    """Return the reason and the remedy for a side of a join that emits pairs."""
     side = bounds.side
     other = other_side(side)
     wanted = []
@@ -197,7 +195,6 @@ def _unbounded_pairs(bounds: Bounds) -> tuple[str, str]:
 
 
 def _unbounded_asof(held: AsofBounds) -> tuple[str, str]:
-    """Return the reason and the remedy for a side of an as-of join."""
     join, side = held.join, held.side
     other = other_side(side)
     on = join.right_on if other == "right" else join.left_on

@@ -110,7 +110,6 @@ class Frontier:
         return MIN_CODE if least is None else least
 
     def _advanced(self, place: int, codes: Ints) -> Mask | None:
-        """Advance in one order, and return a mask of the codes that are late; None for none."""
         if not len(codes):
             return None
         order, greatest, known = self.orders[place], self._greatest[place], self._known(place)

@@ -127,7 +127,6 @@ class StreamJoin:
         return self._results()
 
     def _results(self) -> list[pa.RecordBatch]:
-        """Return the results so far, once."""
         ready, kept, self._ready, self._unreturned = self._ready, self._unreturned, [], []
         return kept + self._plan.output.finished(ready)
 
@@ -374,12 +373,10 @@ class StreamJoin:
             return cls.of(plan, snapshot)
 
 
-_MATCHED = " matched"
-"""The column of saved tables that marks rows that have had a match."""
+_MATCHED = " matched"  # the column of saved tables that marks rows that have had a match
 
 
 def _with_marks(batches: Iterable[StateBatch], schema: pa.Schema) -> pa.Table:
-    """Return stored rows as one table, with a column of marks."""
     field = pa.field(_MATCHED, pa.bool_())
     living = (batch.living() for batch in batches)
     marked = [batch.append_column(field, pa.array(matched)) for batch, matched in living]
@@ -387,6 +384,5 @@ def _with_marks(batches: Iterable[StateBatch], schema: pa.Schema) -> pa.Table:
 
 
 def _without_marks(table: pa.Table) -> Iterator[tuple[pa.RecordBatch, Mask]]:
-    """Yield the rows and marks of a table that `_with_marks` returned."""
     for batch in table.to_batches():
         yield batch.select(batch.schema.names[:-1]), batch.column(_MATCHED).to_numpy(zero_copy_only=False)

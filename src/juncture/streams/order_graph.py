@@ -22,8 +22,7 @@ from juncture.streams.frontier import Frontier, beyond_codes
 from juncture.streams.order import SideOrder
 
 _FARTHEST = 10**9
-_DAYS_FARTHEST = 80_000
-"""How far orders are sampled, within their types: nanoseconds end after a hundred thousand days."""
+_DAYS_FARTHEST = 80_000  # how far orders are sampled, within their types: nanoseconds end after a hundred thousand days
 
 
 class OrderMarks:

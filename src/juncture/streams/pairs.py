@@ -80,7 +80,6 @@ class PairJoin(StreamOperator):
         positions: Codes,
         matched: Mask,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the candidates that match, and mark them."""
         own: pa.RecordBatch | None = None
         if self._condition.check is not None or self._how not in ("semi", "anti"):
             own, others = rows_at(batch, rows[found]), segment.taken(positions)

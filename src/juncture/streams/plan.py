@@ -107,7 +107,6 @@ class StreamPlan:
                     raise PlanError(explain.unbounded(self.bounds[side]), name="JN-STREAM-UNBOUNDED")
 
     def _plan_operator(self) -> None:
-        """Plan which rows are kept, and by which operator."""
         if isinstance(self.join, ResolvedAsof):
             asof_bounds = AsofBounds.of_sides(self.join, self.orders)
             self.bounds = asof_bounds

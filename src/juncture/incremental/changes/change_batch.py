@@ -32,8 +32,7 @@ WEIGHT, CHANGE_TYPE = "_weight", "_change_type"
 _OP, _BEFORE, _AFTER = "op", "before", "after"
 
 _OF_TYPE = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
-_IGNORED = ("_commit_version", "_commit_timestamp")
-"""Columns that Delta Lake adds to changes."""
+_IGNORED = ("_commit_version", "_commit_timestamp")  # columns that Delta Lake adds to changes
 
 _BEFORE_IN, _AFTER_IN = ("d", "u"), ("c", "r", "u")
 
@@ -153,7 +152,6 @@ _MARKS_REMEDY = (
 
 
 def _checked(batch: pa.RecordBatch, schema: pa.Schema, side: str) -> pa.RecordBatch:
-    """Return the columns of the side, in its order."""
     return in_schema(batch, schema, side, f"the {side} changes", _MARKS_REMEDY)
 
 
@@ -274,7 +272,6 @@ def write_changes(batch: pa.RecordBatch, weights: Ints, form: ChangeFormat) -> p
 
 
 def _nullable(schema: pa.Schema) -> list[pa.Field]:
-    """Return the fields of a row that may be missing."""
     return [field.with_nullable(True) for field in schema]
 
 

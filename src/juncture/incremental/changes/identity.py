@@ -104,7 +104,6 @@ class RowIdentity:
         return self._summed(batch, weights, np.flatnonzero(np.append(same, False) | np.insert(same, 0, False)))
 
     def _summed(self, batch: pa.RecordBatch, weights: Ints, alike: Ints) -> Ints:
-        """Return weights with those of equal rows added to the first one."""
         codes, count = self.codes(rows_at(batch, alike))
         total, first = np.zeros(count, np.int64), np.zeros(count, np.int64)
         np.add.at(total, codes, weights[alike])

@@ -143,7 +143,6 @@ def _chosen(branches: Branches, data_type: pa.DataType, arrays: Sequence[pa.Arra
 
 
 def _some_rows(arrays: Sequence[pa.Array], rows: Ints, expression: Expression) -> list[pa.Array]:
-    """Return some rows of the columns that an expression reads, and the other columns unchanged."""
     index = array_of(rows, pa.int64())
     return [rows_of(each, index) if place in expression.columns else each for place, each in enumerate(arrays)]
 

@@ -22,8 +22,7 @@ from juncture.kernels.array_types import Mask
 
 _MOST_WIDE_DIGITS = 76
 _WORD = (1 << 64) - 1
-_EXACT_UNITS, _EXACT_POWER = 1 << 53, 22
-"""All integers, and all powers of ten, up to these are exact floats."""
+_EXACT_UNITS, _EXACT_POWER = 1 << 53, 22  # all integers, and all powers of ten, up to these are exact floats
 
 
 def decimal_array(units: Sequence[int], data_type: pa.DataType, valid: Mask | None = None) -> pa.Array:
@@ -76,8 +75,7 @@ Operand = Any
 """An array, or a scalar for all rows."""
 
 _WILDCARDS = {"%": ".*", "_": "."}
-_INTEGERS = pa.decimal128(20, 0)
-"""A decimal type that represents all integers."""
+_INTEGERS = pa.decimal128(20, 0)  # a decimal type that represents all integers
 
 Function = Callable[[Sequence[Operand], Any], Operand]
 

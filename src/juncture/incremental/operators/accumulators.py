@@ -236,8 +236,7 @@ class VarianceAccumulator(SumAccumulator):
         return np.concatenate([self._large[None], lines]), (*sums, self._squares)
 
 
-_MOST_SQUARED = 1e153
-"""The squares of smaller floats are finite, and so are the parts that `_square` computes."""
+_MOST_SQUARED = 1e153  # the squares of smaller floats are finite, and so are the parts that `_square` computes
 
 _HALF_BITS = float((1 << 27) + 1)
 

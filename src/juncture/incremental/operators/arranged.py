@@ -23,11 +23,9 @@ from juncture.kernels.array_types import Codes, Ints, Mask, Words
 from juncture.kernels.hash_table import EMPTY
 from juncture.runtime.memory import release_unused
 
-_SIGN = np.uint64(1 << 63)
-"""Row hashes are ordered as signed integers."""
+_SIGN = np.uint64(1 << 63)  # row hashes are ordered as signed integers
 
-_PART_ROWS = 1 << 20
-"""Rows of an epoch to arrange at a time, if no operator reads them."""
+_PART_ROWS = 1 << 20  # rows of an epoch to arrange at a time, if no operator reads them
 
 
 class ArrangedOperator(ViewOperator):
@@ -160,7 +158,6 @@ class ArrangedOperator(ViewOperator):
         return result
 
     def _note(self) -> None:
-        """Record the keys of inserted rows."""
         if self.notes_keys:
             coming = self.delta.keys[self.delta.weights > 0]
             recorded = self._room()

@@ -32,8 +32,7 @@ from juncture.spec.schema import Side
 Table = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.signedinteger]
 
-_ROUNDED_BITS = 51
-"""Two distances of floats may seem equal if they differ by less than this many bits."""
+_ROUNDED_BITS = 51  # two distances of floats may seem equal if they differ by less than this many bits
 
 
 class AsofOperator(RecomputeOperator):
@@ -155,7 +154,6 @@ class AsofOperator(RecomputeOperator):
     # Unmatched right rows
 
     def _count(self, rows: Ints, taken: Ints, weights: Ints, candidates: Candidates, journal: Journal) -> None:
-        """Count the left rows that take each copy of each right row."""
         copy = _occurrence(rows, taken)
         first = 0
         for run, positions in candidates.places:
@@ -198,12 +196,10 @@ class AsofOperator(RecomputeOperator):
                 changes.add(self._output.alone(run.taken(places[some]), "right"), by[some])
 
     def _changed(self, runs: Sequence[Run]) -> list[Run]:
-        """Return the runs with right rows whose unmatched copies may have changed."""
         touched = {id(run) for run, _, _ in self._touched}
         return [run for run in runs if id(run) in touched or not self._was_there(run)]
 
     def _was_there(self, run: Run) -> bool:
-        """Return whether the rows of a run existed before the epoch."""
         return run.is_fetched or id(run) in self._known
 
 

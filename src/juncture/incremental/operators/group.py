@@ -41,8 +41,7 @@ _SIZE, _NUMBER = 0, 1
 
 _OWN_LINES = 2
 
-_SCATTERED_CODES = 4
-"""Up to this number of codes per row, codes are scattered in place of being sorted."""
+_SCATTERED_CODES = 4  # up to this number of codes per row, codes are scattered in place of being sorted
 
 
 AggregateFunction = Literal[
@@ -204,7 +203,6 @@ class GroupOperator(ViewOperator):
         return _Step(groups, firsts, keys, state, old_size, places, new)
 
     def _parts(self, state: Lines) -> Iterator[tuple[Accumulator, Lines, Sequence[Sums]]]:
-        """Yield the fixed lines and the sums of each accumulator."""
         digits = iter(self._layout.digits)
         first, first_digit = _OWN_LINES, self._layout.fixed_lines
         for accumulator in self._accumulators:
@@ -219,7 +217,6 @@ class GroupOperator(ViewOperator):
     def _add(
         self, accumulator: Accumulator, argument: GroupAggregate, batch: pa.RecordBatch, rows: Ints, weights: Ints
     ) -> None:
-        """Add the non-null values to an accumulator."""
         if argument.value is None:
             accumulator.add(rows, None, weights)
             return
@@ -242,7 +239,6 @@ class GroupOperator(ViewOperator):
             accumulator.add(rows, values, weights)
 
     def _changed(self, step: _Step) -> ChangeBatches:
-        """Return the retracted and emitted rows."""
         was, now = step.old_size > 0, step.state[_SIZE] > 0
         assert (step.state[_SIZE] >= 0).all(), f"{self.label} received deletes of rows that it does not store"
         if not self._keys:

@@ -27,8 +27,7 @@ from juncture.incremental.state.arrangement import Delta, Positions, matches_in
 from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.hash_table import EMPTY
 
-_CHUNK_ROWS = 1 << 20
-"""Rows to join at a time."""
+_CHUNK_ROWS = 1 << 20  # rows to join at a time
 
 Piece = tuple[Ints, pa.RecordBatch, Codes, Ints]
 """Row numbers with a match, the matching batch, positions in it, and weights."""
@@ -71,12 +70,10 @@ class _Joined:
     codes: Mapping[KnownKeys, Codes]
 
     def some(self, rows: Ints) -> _Joined:
-        """Return some of the rows."""
         index = {part: rows if old is None else old[rows] for part, old in self.rows.items()}
         return _Joined(self.weights[rows], self.batches, index, {key: each[rows] for key, each in self.codes.items()})
 
     def of(self, part: int, places: Sequence[int]) -> pa.RecordBatch:
-        """Return columns of an input, by their positions in its batch."""
         batch, rows = self.batches[part].select(places), self.rows[part]
         return batch if rows is None else rows_at(batch, rows)
 
@@ -158,7 +155,6 @@ class JoinOperator(ViewOperator):
         return True
 
     def _read_by(self, path: JoinPath) -> dict[int, list[int]]:
-        """Return the columns of each input that a path reads."""
         known = {self._keys_of(path.part, path.start)}
         read = {*self._shown, *path.condition.columns}
         for each in path.lookups:
@@ -207,7 +203,6 @@ class JoinOperator(ViewOperator):
         return changes
 
     def _changes(self) -> ChangeBatches:
-        """Return the inserted and deleted rows of all paths."""
         changes: ChangeBatches = []
         for path, read, prefilters in self._paths:
             delta = _may_match(path.start.delta, prefilters)
@@ -246,7 +241,6 @@ class JoinOperator(ViewOperator):
         return batch_of([arrays[place] for place in self._shown], self.schema)
 
     def _columns(self, rows: _Joined, wanted: Iterable[int], read: Mapping[int, list[int]]) -> list[pa.Array | None]:
-        """Return a list with the wanted columns at their positions, and None elsewhere."""
         arrays: list[pa.Array | None] = [None] * len(self._owner)
         for place in wanted:
             part = self._owner[place]
@@ -254,7 +248,6 @@ class JoinOperator(ViewOperator):
         return arrays
 
     def _where(self, rows: _Joined, condition: Expression, read: Mapping[int, list[int]]) -> _Joined:
-        """Return the rows for which a condition is true."""
         if condition == TRUE or not len(rows.weights):
             return rows
         arrays = self._columns(rows, condition.columns, read)

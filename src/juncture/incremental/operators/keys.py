@@ -15,11 +15,9 @@ from juncture.kernels.array_types import Codes, Mask, Words
 from juncture.kernels.hash_table import EMPTY
 from juncture.matching.keys import JoinKeys
 
-_BYTES_A_KEY = 56
-"""Approximate memory of a key: its entry in a hash table, its value, and its hash."""
+_BYTES_A_KEY = 56  # approximate memory of a key: its entry in a hash table, its value, and its hash
 
-_CODED_ALONE = 3
-"""Up to this number of key columns, coding each column separately is faster."""
+_CODED_ALONE = 3  # up to this number of key columns, coding each column separately is faster
 
 
 class KeyDomain(JoinKeys):
@@ -39,8 +37,7 @@ class KeyDomain(JoinKeys):
         super().__init__(codes, self.arrangements)
         self._hashes = KeyHashes(*pair, nulls_equal=nulls_equal) if types else None
         self._known = np.zeros(1, np.uint64)
-        self.generation = 0
-        """How often keys got other codes."""
+        self.generation = 0  # how often keys got other codes
 
     @property
     def are_any(self) -> bool:
@@ -65,7 +62,6 @@ class KeyDomain(JoinKeys):
         return keys
 
     def _note(self, keys: Codes, hashes: Words) -> None:
-        """Store the hashes of key codes."""
         if self.count > len(self._known):
             self._known = np.pad(self._known, (0, 2 * self.count - len(self._known)))
         here = keys != EMPTY

@@ -10,14 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from juncture.columnar import tie_order
 from juncture.columnar.arrays import (
     array_of,
     float_codes,
-    floats,
     floats_of,
-    integers_of,
     raw_values,
-    texts_of,
     validity,
 )
 from juncture.errors import SchemaError, SpecError, did_you_mean
@@ -29,9 +27,7 @@ from juncture.ordered.kinds import domain_of
 from juncture.spec.distance import in_steps
 
 _CODED_DIGITS = 18
-_PREFIX_BYTES = 8
 _DAY_MICROS, _DAYS_OF_MONTH = 86_400_000_000, 31
-_SIGN = np.uint64(1 << 63)
 
 
 @dataclass(frozen=True)
@@ -163,30 +159,12 @@ def order_codes(values: pa.Array) -> Ints:
     values of a type without an order here have one code.
     """
     kind = values.type
-    if pat.is_floating(kind):
-        return float_codes(floats(values))
     if pat.is_decimal128(kind):
         words = raw_values(values, np.int64)
         return np.where(words[:, 1] == words[:, 0] >> 63, words[:, 0], np.where(words[:, 1] < 0, MIN_CODE, MAX_CODE))
-    if pat.is_uint64(kind):
-        return np.asarray((raw_values(values, np.uint64) ^ _SIGN).view(np.int64))
-    if pat.is_boolean(kind) or pat.is_integer(kind):
-        return np.asarray(raw_values(values.cast(pa.int64()), np.int64))
-    if pat.is_temporal(kind) and not pat.is_interval(kind):
-        return integers_of(values)
-    if pat.is_string(kind) or pat.is_large_string(kind) or pat.is_binary(kind) or pat.is_large_binary(kind):
-        return _prefix_codes(values)
-    return np.zeros(len(values), np.int64)
-
-
-def _prefix_codes(values: pa.Array) -> Ints:
-    """Return the first bytes of texts as integers."""
-    offsets, content = texts_of(values)
-    if not len(content):
-        return np.full(len(values), MIN_CODE)
-    places = offsets[:-1, None] + np.arange(_PREFIX_BYTES)
-    prefixes = np.where(places < offsets[1:, None], content.take(places, mode="clip"), 0).astype(np.uint8)
-    return np.asarray((prefixes.view(">u8")[:, 0].astype(np.uint64) ^ _SIGN).view(np.int64))
+    if pat.is_nested(kind) or pat.is_interval(kind) or pat.is_null(kind) or pat.is_decimal(kind):
+        return np.zeros(len(values), np.int64)
+    return tie_order.order_codes(values, decided=False)
 
 
 def values_of(codes: Ints, of: pa.DataType, valid: Mask) -> pa.Array:

@@ -100,7 +100,6 @@ class PairOperator:
         return rows, positions
 
     def _own_alone(self, side: Side, delta: Delta, matched: Ints, changes: ResultChanges) -> None:
-        """Add the changed rows that are results by themselves."""
         wanted = self._result_mask(side, matched > 0)
         if wanted is not None and wanted.any():
             chosen = delta.some(np.flatnonzero(wanted))

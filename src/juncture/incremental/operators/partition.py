@@ -27,8 +27,7 @@ from juncture.incremental.state.arrangement import Delta
 from juncture.kernels.array_types import Codes, Ints
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE, moved
 
-_MOST_CODES = 256
-"""Distinct codes that are searched one after the other. Beyond, the whole partition is read."""
+_MOST_CODES = 256  # Distinct codes that are searched one after the other. Beyond, the whole partition is read.
 
 _SWAPPED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
 """The comparison that is equal to another one with its operands exchanged."""
@@ -121,8 +120,7 @@ class PartitionOperator(ViewOperator):
         self._adds_columns = adds_columns
         self._order = order
         self._is_running = order is not None and any(order.running)
-        self.computed_rows = 0
-        """Number of rows that the query has read in all epochs."""
+        self.computed_rows = 0  # number of rows that the query has read in all epochs
         self.results: ArrangedOperator
 
     @property
@@ -267,7 +265,6 @@ class PartitionOperator(ViewOperator):
     # Results
 
     def _computed(self, segments: _Segments, rows: Delta) -> ChangeBatch:
-        """Return the new results of parts, given all rows that they read."""
         copies: Ints = np.repeat(np.arange(len(rows)), rows.weights)
         columns = rows_at(rows.batch, copies)
         # The query reads the number of each row, to return values in any order, and to break ties always the same way.

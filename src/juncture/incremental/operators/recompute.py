@@ -101,7 +101,6 @@ class RecomputeOperator(ABC):
 
 
 def _distinct(found: Iterable[tuple[Run, Positions]]) -> list[tuple[Run, Positions]]:
-    """Return the distinct positions of each run."""
     of_runs: dict[int, tuple[Run, list[Positions]]] = {}
     for run, positions in found:
         of_runs.setdefault(id(run), (run, []))[1].append(positions)
@@ -109,7 +108,6 @@ def _distinct(found: Iterable[tuple[Run, Positions]]) -> list[tuple[Run, Positio
 
 
 def _of_run(run: Run, positions: Positions, weights: Ints) -> Delta:
-    """Return rows of a run whose weights are not zero."""
     here = np.flatnonzero(weights)
     positions = positions[here]
     codes = np.take(run.codes, positions, axis=1)

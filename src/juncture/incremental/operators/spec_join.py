@@ -83,7 +83,6 @@ class SpecJoinOperator(StoredJoinOperator):
 
     @contextmanager
     def _readable_errors(self) -> Iterator[None]:
-        """Replace internal column names in messages by those of the query."""
         try:
             yield
         except JunctureError as error:

@@ -95,7 +95,6 @@ class JoinSide:
         return self.delta_of(*sums, hashes)
 
     def _coded(self, batch: pa.RecordBatch) -> tuple[Codes, Lines]:
-        """Return the key codes and code lines of rows."""
         compared = self._compared(batch)
         return self._keys.of(compared.keys, batch.num_rows, compared.valid), compared.codes
 
@@ -208,7 +207,6 @@ class StoredJoinOperator(ViewOperator):
 
 
 def _parts_of(join: Resolved, output: Output) -> tuple[Operator, dict[Side, JoinSide], KeyDomain]:
-    """Return the operator, the sides and the keys of a join, by its kind. ``join`` is in the types of stored rows."""
     operator: Operator
     if isinstance(join, ResolvedAsof):
         check_asof(join, "changing tables")

@@ -26,13 +26,10 @@ Lines = npt.NDArray[np.int64]
 
 _BITS = 32
 _MASK = (1 << _BITS) - 1
-_LEAST_EXPONENT = -1074
-"""The exponent of the smallest float, which is position 0 of float sums."""
-_MOST_COPIES = 1 << 28
-"""Additions between two carries. A digit has 33 bits, so with 28 more no line overflows."""
+_LEAST_EXPONENT = -1074  # the exponent of the smallest float, which is position 0 of float sums
+_MOST_COPIES = 1 << 28  # Additions between two carries. A digit has 33 bits, so with 28 more no line overflows.
 _MOST_WEIGHT = 1 << 15
-_DIGITS_OF_WORD = 19
-"""Decimals of this precision can have any 64-bit integer."""
+_DIGITS_OF_WORD = 19  # decimals of this precision can have any 64-bit integer
 
 
 @dataclass
@@ -119,7 +116,6 @@ class ExactSums:
             sums.carry()
 
     def _add_multiple(self, sums: Sums, other: Sums) -> None:
-        """Add other sums ``_MOST_WEIGHT`` times."""
         if not len(other.lines):
             return
         sums.widen(other.base, other.base + len(other.lines) + 1)
@@ -202,7 +198,6 @@ class ExactSums:
         return array_of(floats, pa.float64(), valid)
 
     def _quotients(self, sums: Sums, valid: Mask, counts: Ints | None) -> Floats:
-        """Return the sums divided by counts, or by one."""
         scale = self._scale(sums)
         over, under = scale.numerator, scale.denominator
         divided = [1] * len(valid) if counts is None else np.where(valid, counts, 1).tolist()
@@ -219,7 +214,6 @@ class ExactSums:
 
 
 def _quotient(one: int, other: int) -> float:
-    """Return the nearest float of a quotient of integers."""
     try:
         return one / other
     except OverflowError:

@@ -17,8 +17,7 @@ from juncture.incremental.operators.operator import ViewOperator
 from juncture.incremental.state.arrangement import Delta
 from juncture.kernels.array_types import Ints
 
-_SPARE = 1_000
-"""Cached rows beyond the returned ones, so that deletes need no scan."""
+_SPARE = 1_000  # cached rows beyond the returned ones, so that deletes need no scan
 
 
 @dataclass(frozen=True)
@@ -70,8 +69,7 @@ class TopOperator(ViewOperator):
         self._order = order
         self._offset = offset
         self._end = None if limit is None else offset + limit
-        self._best = ChangeBatch.joined([], self.schema)
-        """The first rows in order, with their weights."""
+        self._best = ChangeBatch.joined([], self.schema)  # the first rows in order, with their weights
         self._has_all = True
         self._next = self._best, True
 
@@ -146,7 +144,6 @@ class TopOperator(ViewOperator):
         return ChangeBatch(rows_at(batch, starts[present]), total[present])
 
     def _shown(self, best: ChangeBatch) -> ChangeBatch:
-        """Return the rows between offset and limit with their weights."""
         ends = np.cumsum(best.weights)
         most = ends if self._end is None else np.minimum(ends, self._end)
         copies = most - np.maximum(ends - best.weights, self._offset)

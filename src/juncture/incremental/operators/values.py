@@ -25,7 +25,6 @@ class _GroupNumbers:
     """Numbers of groups as keys: rows on disk are in their order."""
 
     def hashes(self, keys: Codes) -> Words:
-        """Return the numbers."""
         hashes: Words = keys.astype(np.uint64)
         return hashes
 
@@ -172,7 +171,6 @@ class GroupValues:
 
 
 def _number_hashes(run: Run) -> Words:
-    """Return the hashes of the groups of a run."""
     return _GroupNumbers().hashes(run.groups)
 
 
@@ -183,7 +181,6 @@ def groups_of(batch: pa.RecordBatch) -> Codes:
 
 
 def _have_rows(run: Run, groups: Codes) -> Mask:
-    """Return which groups have a row with a weight in a run."""
     at = np.searchsorted(run.groups, groups)
     here = np.flatnonzero(at < len(run.groups))
     here = here[run.groups[at[here]] == groups[here]]

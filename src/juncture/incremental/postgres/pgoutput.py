@@ -132,7 +132,6 @@ def _without_old_row(table: PostgresTable, what: str) -> DataError:
 
 
 def _check_relation(table: PostgresTable, message: bytes) -> None:
-    """Raise an error if a table was altered since reading began."""
     place = message.index(b"\0", message.index(b"\0", 5) + 1) + 2  # after both names and the replica identity
     (count,) = _TUPLE.unpack_from(message, place)
     place += 2

@@ -18,8 +18,7 @@ from juncture.incremental.postgres.connection import lsn_number, lsn_text, repli
 _DATA = Struct(">cQQq")
 _KEEPALIVE = Struct(">cQqB")
 _STATUS = Struct(">cQQQqB")
-_EPOCH_US = 946_684_800_000_000
-"""PostgreSQL's epoch is the year 2000."""
+_EPOCH_US = 946_684_800_000_000  # PostgreSQL's epoch is the year 2000
 _STATUS_S = 10.0
 
 

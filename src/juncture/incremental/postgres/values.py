@@ -30,8 +30,7 @@ _SAME: Mapping[str, pa.DataType] = {
 }
 """All other types except numeric and arrays are read as text."""
 
-_HEADER = 4
-"""Offset of type modifiers."""
+_HEADER = 4  # offset of type modifiers
 
 
 @dataclass(frozen=True)
@@ -177,7 +176,6 @@ def _times(texts: pa.Array, data_type: pa.DataType) -> pa.Array:
 
 
 def _count(text: str, data_type: pa.DataType) -> int:
-    """Return the days or microseconds since 1970 of any time in PostgreSQL's format."""
     found = _FAR.fullmatch(text)
     if found is None:
         raise ValueError(text)

@@ -60,7 +60,6 @@ class FilesSink:
         return epochs[-1] if epochs else 0
 
     def _check(self, path: Path, schema: pa.Schema, state: str) -> None:
-        """Raise an error for a file of another state, or with other columns."""
         try:
             found = pq.read_schema(path)
         except (OSError, pa.ArrowException) as error:

@@ -22,8 +22,7 @@ from juncture.incremental.postgres.connection import connected, reported
 from juncture.incremental.postgres.values import sql_type, to_text
 
 _GONE, _COME = sql.Identifier("juncture_gone"), sql.Identifier("juncture_come")
-_ANALYSED_ROWS = 1_000
-"""From this many rows on, the server analyzes the temporary table before joining it."""
+_ANALYSED_ROWS = 1_000  # from this many rows on, the server analyzes the temporary table before joining it
 _EPOCHS = "juncture_epochs"
 _MAKE_EPOCHS = (
     "CREATE TABLE IF NOT EXISTS {} (target text PRIMARY KEY, state text NOT NULL, epoch bigint NOT NULL, "
@@ -112,7 +111,6 @@ class PostgresSink:
         return None if row is None else (row[0], row[1])
 
     def _epoch(self) -> int:
-        """Return the last epoch of this state in the table."""
         row = self._connection.execute(
             sql.SQL("SELECT state, epoch FROM {} WHERE target = %s").format(self._epochs), [self._shown]
         ).fetchone()
@@ -143,7 +141,6 @@ class PostgresSink:
             self._connection.execute(sql.SQL(_SET_EPOCH).format(self._epochs), [self._shown, self._state, epoch])
 
     def _load(self, table: sql.Identifier, batches: Sequence[pa.RecordBatch]) -> int:
-        """Copy rows to the server, and return how many."""
         copy = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(table, _names(self._columns))
         with self._connection.cursor() as cursor, cursor.copy(copy) as copied:
             for batch in batches:
@@ -185,7 +182,6 @@ class PostgresSink:
             )
 
     def _execute(self, statement: str) -> int:
-        """Execute a change of the table, and return the number of rows."""
         # The key is set too, so that SET is not empty if the table has no other columns.
         values = sql.SQL(", ").join(sql.SQL("{0} = c.{0}").format(sql.Identifier(name)) for name in self._columns)
         filled = sql.SQL(statement).format(

@@ -104,7 +104,6 @@ class FilesSource:
         )
 
     def _waiting(self) -> list[tuple[str, str]]:
-        """Return the files of all tables that have not been read, by name."""
         return sorted(
             (name, table)
             for table in self._tables

@@ -57,7 +57,6 @@ class _Lines:
         self._line = re.compile(_LINE % (_csv_parts(text.delimiter) if names else rb"[^\n]"), re.DOTALL)
 
     def rows(self, stream: BufferedReader) -> Iterator[list[bytes]]:
-        """Yield lines as they arrive."""
         rest = b""
         while block := stream.read1(_BLOCK_BYTES):
             rest += block
@@ -68,15 +67,12 @@ class _Lines:
             yield [rest + b"\n"]
 
     def joined(self, parts: Sequence[list[bytes]]) -> list[bytes]:
-        """Return the lines of several blocks."""
         return list(chain.from_iterable(parts))
 
     def lines(self, lines: list[bytes]) -> int:
-        """Return the number of lines, including empty ones."""
         return b"".join(lines).count(b"\n")
 
     def values(self, lines: list[bytes], column: str) -> list[Any]:
-        """Return the values of a column, as text in CSV."""
         data = b"".join(lines)
         if not self.names:
             return list(json.values(data, column).to_pylist())
@@ -86,11 +82,9 @@ class _Lines:
         return csv.read(data, self.names, schema, self._text, has_header=False)
 
     def taken(self, lines: list[bytes], places: Sequence[int]) -> list[bytes]:
-        """Return some of the lines."""
         return [lines[place] for place in places]
 
     def changes(self, lines: list[bytes], schema: pa.Schema) -> pa.Table:
-        """Return lines as changes of a table."""
         data = b"".join(lines)
         if not self.names:
             return json_changes(data, schema)
@@ -108,27 +102,21 @@ class _Batches:
         self.names: Sequence[str] = self._reader.schema.names
 
     def rows(self, _stream: BufferedReader, /) -> Iterator[pa.RecordBatch]:
-        """Yield batches as they arrive."""
         yield from self._reader
 
     def joined(self, parts: Sequence[pa.RecordBatch]) -> pa.Table:
-        """Return the rows of several batches."""
         return pa.Table.from_batches(parts)
 
     def lines(self, rows: pa.Table) -> int:
-        """Return the number of rows."""
         return int(rows.num_rows)
 
     def values(self, rows: pa.Table, column: str) -> list[Any]:
-        """Return the values of a column."""
         return list(rows[column].to_pylist())
 
     def taken(self, rows: pa.Table, places: Sequence[int]) -> pa.Table:
-        """Return some of the rows."""
         return rows.take(pa.array(places, pa.int64()))
 
     def changes(self, rows: pa.Table, schema: pa.Schema) -> pa.Table:
-        """Return rows as changes of a table."""
         marks = (*_MARKS, "op", "before", "after")
         return rows.select([name for name in rows.column_names if name in schema.names or name in marks])
 
@@ -187,7 +175,6 @@ class _Input:
             queue.put((self, error))
 
     def _format(self, stream: BufferedReader) -> _Lines | _Batches:
-        """Detect the format, and read and check the header if there is one."""
         form = self._given.format or format_of_start(stream.peek())
         if form == "parquet":
             raise SpecError(
@@ -259,7 +246,6 @@ class _Input:
             self._cut(block)
 
     def _cut(self, block: Rows) -> None:
-        """Find the ends of epochs in new rows."""
         first, self._received = self._received, self._received + len(block)
         if self._rule.rows:
             start = first - first % self._rule.rows
@@ -273,7 +259,6 @@ class _Input:
 
     @property
     def waiting_rows(self) -> int:
-        """Number of rows that have no epoch yet."""
         return self._received - self.rows
 
     def _end_at(self, end: int) -> None:
@@ -314,7 +299,6 @@ class _Input:
             ) from error
 
     def _by_table(self, rows: Rows) -> dict[str, Sequence[int]]:
-        """Return the places of the rows of each table."""
         tables = self._given.tables
         if len(tables) == 1:
             return dict.fromkeys(tables, range(len(rows)))
@@ -330,7 +314,6 @@ class _Input:
         return dict(places)
 
     def _changes(self, table: str, rows: Rows, places: Sequence[int]) -> list[pa.RecordBatch]:
-        """Return the rows at some places as changes of a table."""
         schema = self._given.tables[table]
         own = rows if len(places) == len(rows) else self._decoder.taken(rows, places)
         try:
@@ -353,7 +336,6 @@ class _Input:
         self._lines += self._decoder.lines(rows)
 
     def _line(self, rows: Rows, place: int) -> str:
-        """Return the name of a row in messages."""
         line = self._lines + self._decoder.lines(rows[: place + 1])
         return f"{self._decoder.unit} {line:,} of {self._given.name}"
 

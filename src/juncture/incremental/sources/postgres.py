@@ -42,10 +42,8 @@ _SLOT_KEEPS = (
 
 _NEW = "_new"
 _SLOT_CHARACTERS_MOST = 63
-_IN_USE_S = 5.0
-"""How long to wait for a slot in use: the server notices the end of a killed process with a delay."""
-_KEPT_BYTES_MOST = 1 << 30
-"""Warn if the server retains more log than this for an unused slot."""
+_IN_USE_S = 5.0  # how long to wait for a slot in use: the server notices the end of a killed process with a delay
+_KEPT_BYTES_MOST = 1 << 30  # warn if the server retains more log than this for an unused slot
 _IDLE_BYTES = 16 << 20
 """After this much log of other tables, an empty epoch is returned, so that the server may discard this log."""
 _LINGER_S = 0.005
@@ -154,7 +152,6 @@ class PostgresSource:
             return self._exported(new, read)
 
     def _exported(self, new: str, read: Read) -> Snapshot:
-        """Create the slot, and read the tables at its first position."""
         replication = replicating(self._dsn)
         try:
             slot = create_slot(replication, new)
@@ -370,7 +367,6 @@ class PostgresSource:
             self._connection.execute("SELECT pg_drop_replication_slot(%s)", [name])
 
     def _warn_of_slots(self) -> None:
-        """Warn of slots from which no process reads, and for which the server retains much log."""
         rows = self._connection.execute(
             "SELECT slot_name, pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::int8 FROM "
             "pg_catalog.pg_replication_slots WHERE NOT active AND plugin = 'pgoutput' AND database = current_database()"

@@ -26,11 +26,9 @@ from juncture.spec.schema import Side
 Table = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.signedinteger]
 
-_ROWS_AT_ONCE = 1 << 14
-"""Number of rows that are read at once when the states of all rows are read."""
+_ROWS_AT_ONCE = 1 << 14  # number of rows that are read at once when the states of all rows are read
 
-_OF_ONE_SIZE = 8
-"""This many runs of about one size are merged, so each row is copied a logarithmic number of times."""
+_OF_ONE_SIZE = 8  # this many runs of about one size are merged, so each row is copied a logarithmic number of times
 
 
 @dataclass(frozen=True)
@@ -176,10 +174,8 @@ class Arrangement:
         self.matching = matching
         self._unique = unique
         self._removed = 0
-        self.evicted_to = 0
-        """Number of rows after the last eviction."""
-        self.rows_least = 1 << 10
-        """Up to this number of rows, final rows are not removed."""
+        self.evicted_to = 0  # number of rows after the last eviction
+        self.rows_least = 1 << 10  # up to this number of rows, final rows are not removed
 
     @property
     def rows(self) -> int:

@@ -26,8 +26,7 @@ Table = npt.NDArray[np.int64]
 
 _BLOCKS_AT_ONCE = 256
 
-_KEPT_ROWS = 1 << 19
-"""Rows of one lookup in a run on disk that an epoch keeps at most, if it does not change them."""
+_KEPT_ROWS = 1 << 19  # rows of one lookup in a run on disk that an epoch keeps at most, if it does not change them
 
 
 class PageKeys(Protocol):
@@ -48,8 +47,7 @@ class Pages:
     ) -> None:
         self.stored = stored
         self.fetched: list[Run] = []
-        self.is_used = False
-        """Whether rows were fetched."""
+        self.is_used = False  # whether rows were fetched
         self._keys = keys
         self._keys_of = keys_of
         self._matching = matching
@@ -265,7 +263,6 @@ def _places(stored: StoredRun, hashes: Words, codes: Ints, *, forward: bool) -> 
 
 
 def _blocks_before(stored: StoredRun, hashes: Words, codes: Ints, rows: Ints) -> Ints:
-    """Return the last block whose first row is before a position, or -1."""
     index = stored.index
     blocks = np.empty(len(hashes), np.int64)
     blocks_before(hashes, codes, rows, index.hashes, index.firsts[2], index.firsts[1], blocks)

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 Table = npt.NDArray[np.int64]
 
-_OF_WHOLE = 8
-"""A slice may retain the memory of the run if it has at least one in this many of its rows."""
+_OF_WHOLE = 8  # a slice may retain the memory of the run if it has at least one in this many of its rows
 
 
 @dataclass
@@ -64,8 +63,7 @@ class Run:
         self.hashes = hashes
         self.counts = counts
         self.disk_copy: DiskCopy | None = None
-        self.is_fetched = False
-        """Whether the rows are in memory for one epoch only."""
+        self.is_fetched = False  # whether the rows are in memory for one epoch only
         self._matching = matching
         self.groups, self.starts = key_groups(keys, codes)
         self._greatest = codes[0].max(initial=MIN_CODE) if matching else 0
@@ -144,7 +142,6 @@ class Run:
 
 
 def _follow(positions: npt.NDArray[np.signedinteger]) -> bool:
-    """Return whether positions are consecutive, and at least one."""
     ends = positions[[0, -1]] if len(positions) else np.zeros(2, np.int64)
     return len(positions) == int(ends[1] - ends[0]) + 1 and bool((positions[1:] - positions[:-1] == 1).all())
 

@@ -20,8 +20,7 @@ from juncture.incremental.state.policy import MemoryPolicy
 from juncture.kernels.array_types import Mask
 
 RUN = b"r"
-BLOCK, HAS_STATE, INDEX, STATE = b"b", b"h", b"i", b"s"
-"""Kinds of the entries of a run, ascending."""
+BLOCK, HAS_STATE, INDEX, STATE = b"b", b"h", b"i", b"s"  # kinds of the entries of a run, ascending
 
 _LEAST_BYTES = 64 << 10
 _OPEN_FILES = 256

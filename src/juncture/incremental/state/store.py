@@ -61,11 +61,9 @@ _log = logging.getLogger(__name__)
 
 _VERSION = 6
 _IDENTITY, _MANIFEST, _LAST, _EPOCH = b"identity", b"manifest", b"last ", b"e"
-_EARLIER_IDENTITIES = b"join", b"view"
-"""Keys of the identity in versions up to 3."""
+_EARLIER_IDENTITIES = b"join", b"view"  # keys of the identity in versions up to 3
 
-_ORDER_FIELDS = "late", "greatest", "repaired"
-"""The fields of a position by sources with an order."""
+_ORDER_FIELDS = "late", "greatest", "repaired"  # the fields of a position by sources with an order
 
 _LARGE_BYTES = 1 << 24
 """Changes of an answer with more bytes are written to a file of their own, in place of the write-ahead log."""
@@ -221,7 +219,6 @@ class Store:
             return manifest
 
     def _stored_runs(self) -> set[int]:
-        """Return the numbers of all runs in the database."""
         numbers: set[int] = set()
         entries = self._database.iter()
         entries.seek(RUN)
@@ -433,7 +430,6 @@ class Store:
             run.saved()
 
     def _commit(self, batch: Any, manifest: dict[str, Any]) -> None:
-        """Write a batch and the manifest atomically."""
         batch.put(_MANIFEST, json.dumps(manifest).encode())
         try:
             with self.errors.writing():
@@ -481,19 +477,16 @@ def _position_fields(position: Position) -> dict[str, Any]:
 
 
 def _numbers(manifest: Mapping[str, Any]) -> set[int]:
-    """Return the numbers of the committed runs."""
     last = manifest.get("last", {}).values()
     return {number for runs in (*manifest["runs"].values(), last) for number, _ in runs}
 
 
 def _remove(batch: Any, numbers: set[int]) -> None:
-    """Let a write batch remove runs."""
     for number in numbers:
         batch.delete_range(run_key(number), run_key(number + 1))
 
 
 def _put_states(batch: Any, run: StoredRun) -> None:
-    """Let a write batch write the changed states of a run."""
     if not run.changed:
         return
     for block, state in run.changed.items():

@@ -25,14 +25,11 @@ if TYPE_CHECKING:
 
 Table = npt.NDArray[np.int64]
 
-_ROWS_AT_ONCE = 1 << 14
-"""Approximate number of rows that are read at once when all are read."""
+_ROWS_AT_ONCE = 1 << 14  # approximate number of rows that are read at once when all are read
 
-_BLOCKS_OF_SAMPLE = 16
-"""Blocks that are read to estimate the number of keys."""
+_BLOCKS_OF_SAMPLE = 16  # blocks that are read to estimate the number of keys
 
-_BYTES_A_STATE = 120
-"""Memory of a changed state besides its bytes."""
+_BYTES_A_STATE = 120  # memory of a changed state besides its bytes
 
 
 @dataclass(frozen=True)

@@ -36,16 +36,13 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_ROWS_PER_CHANGE = 8
-"""A checkpoint is made when the tables have this many rows for each change of the log, or fewer."""
+_ROWS_PER_CHANGE = 8  # a checkpoint is made when the tables have this many rows for each change of the log, or fewer
 
-_REPLAYED_ROWS_MOST = 1 << 12
-"""A query that is closed with a longer log makes a checkpoint, so that it is opened fast."""
+_REPLAYED_ROWS_MOST = 1 << 12  # a query that is closed with a longer log makes a checkpoint, so that it is opened fast
 
 Lines = npt.NDArray[np.int64]
 
-_SMALL_ROWS = 1 << 14
-"""Up to this number of rows, a table is loaded when a query is opened."""
+_SMALL_ROWS = 1 << 14  # up to this number of rows, a table is loaded when a query is opened
 
 
 @dataclass
@@ -117,8 +114,7 @@ class StateTables:
         self._cache = BlockCache(self.policy.block_cache_bytes)
         self._merge: tuple[StateTable, Merge] | None = None
         self._appended: dict[Arrangement, list[tuple[RunWriter, Place]]] = {}
-        self._has_new_runs = False
-        """Whether rows were written again that are committed in other runs."""
+        self._has_new_runs = False  # whether rows were written again that are committed in other runs
 
     @property
     def changed_bytes(self) -> int:
@@ -269,7 +265,6 @@ class StateTables:
             self._load(table)
 
     def _has_room(self, table: StateTable) -> bool:
-        """Return whether the rows of a table on disk fit in memory."""
         size = sum(run.memory_bytes for run in table.stored)
         return self._memory_bytes + size <= self.policy.paged_bytes
 
@@ -279,7 +274,6 @@ class StateTables:
         return self._others_bytes() + sum(table.memory_bytes for table in self._tables.values())
 
     def _load(self, table: StateTable) -> None:
-        """Load the rows of a table into memory."""
         arrangement = table.arrangement
         if arrangement.pages is None or (self._merge is not None and self._merge[0] is table):
             return
@@ -317,7 +311,6 @@ class StateTables:
     # Runs
 
     def _runs(self) -> list[StoredRun]:
-        """Return the runs on disk of all tables."""
         copies = [run.disk_copy for table in self._tables.values() for run in table.arrangement.memory]
         stored = [run for table in self._tables.values() for run in table.stored]
         return [*stored, *(copy.run for copy in copies if copy is not None)]

@@ -23,8 +23,7 @@ from juncture.streams.state.store import RowStore
 COMPARED_MOST = 128
 """Up to this many comparisons per row, a scan is faster than a lookup by key."""
 
-_MATCHING = 2
-"""Number of code lines that find matches."""
+_MATCHING = 2  # number of code lines that find matches
 
 
 @dataclass(frozen=True)
@@ -170,7 +169,6 @@ class OrderedStore(RowStore[OrderedSegment]):
 
 
 def _band_rows(keys: Keys, codes: Table, rising: int) -> BandRows:
-    """Return rows that are already in order."""
     return BandRows(_places(0, len(keys)), keys, codes, rising)
 
 
@@ -186,7 +184,6 @@ def living_span(codes: Table, rising: int, limits: Limits) -> tuple[int, int] | 
 
 
 def _places(first: int, end: int) -> Codes:
-    """Return the integers from ``first`` up to ``end``."""
     return _FIRST_PLACES[first:end] if end <= len(_FIRST_PLACES) else np.arange(first, end, dtype=np.int32)
 
 

@@ -18,11 +18,9 @@ from juncture.streams.state.segment import Arranged, Segment, StateBatch
 
 SomeSegment = TypeVar("SomeSegment", bound=Segment)
 
-_MERGED_MOST = 1 << 17
-"""Larger segments are not merged, so that eviction frees memory soon."""
+_MERGED_MOST = 1 << 17  # larger segments are not merged, so that eviction frees memory soon
 _OF_ONE_SIZE = 4
-_DEAD_LEAST = 1 << 14
-"""Up to this many evicted rows in a segment, their memory is not released."""
+_DEAD_LEAST = 1 << 14  # up to this many evicted rows in a segment, their memory is not released
 
 
 class RowStore(ABC, Generic[SomeSegment]):
@@ -116,5 +114,4 @@ class RowStore(ABC, Generic[SomeSegment]):
 
 
 def _are_few(rows: int, of_rows: int) -> bool:
-    """Return whether less than half of some rows are alive."""
     return 2 * rows < of_rows
