@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from juncture.pipeline.graph import needed_in_order
-from juncture.pipeline.model import File, InterpolateStep, JoinStep, ManyStep, SinkSection
+from juncture.pipeline.model import File, JoinStep, ManyStep, SinkSection
 from juncture.planner.report import Distances
 from juncture.spec.kinds import Spec
 from juncture.spec.many import Right
@@ -127,11 +127,3 @@ def semi(spec: Spec) -> Spec:
 def rights(step: ManyStep, rows: Callable[[str], Any]) -> dict[str, Right]:
     """Return the tables of a step that joins several, with their rows."""
     return {name: replace(table.shown, table=rows(table.right)) for name, table in step.tables.items()}
-
-
-def interpolated(step: InterpolateStep) -> dict[str, Any]:
-    """Return the arguments of `juncture.interpolate`."""
-    arguments = dict(step.arguments)
-    if isinstance(arguments.get("tolerance"), list):
-        arguments["tolerance"] = tuple(arguments["tolerance"])
-    return arguments

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -16,65 +17,6 @@ _TRADES, _QUOTES, _ACCOUNTS = 2_000, 10_000, 50
 _SYMBOLS = ("AAA", "BBB", "CCC", "DDD")
 _SECOND = 1_000_000
 _DAY = 6 * 3600 * _SECOND
-
-_TEXT = """\
-# Trades with the quote in force at their time. `juncture check` validates this file without reading the data,
-# `juncture explain pipeline` describes how it will run, and `juncture run` runs it: on Spark, in this process with
-# --engine local, and as a stream with --stream.
-
-[pipeline]
-name = "trades"
-
-[parameters]
-least = 10                              # juncture run --set least=100
-
-[sources.trades]
-path = "data/trades"                    # a folder, a file or a glob
-order = { on = "ts", delay = "10s" }    # with --stream, rows arrive in this order
-
-[sources.quotes]
-path = "data/quotes.parquet"
-
-[sources.accounts]
-path = "data/accounts.csv"
-
-[steps.large]
-from = "trades"
-filter = "amount >= ${least}"
-
-[steps.quoted]                          # the last quote of the symbol, at most a minute old
-join = "asof"
-left = "large"
-right = "quotes"
-on = "ts"
-by = "symbol"
-tolerance = "1m"
-
-[steps.priced]
-join = "equi"
-left = "quoted"
-right = "accounts"
-on = "account"
-how = "left"
-
-[steps.valued]
-from = "priced"
-select = ["*", "amount * (bid + ask) / 2 AS value"]
-
-[[checks]]
-from = "quoted"
-min_match_rate = 0.9
-max_distance = { p99 = "1m" }
-
-[[checks]]
-from = "accounts"
-unique = "account"
-
-[sinks.valued]
-from = "valued"
-path = "output/valued"
-mode = "overwrite"
-"""
 
 
 def write_example(folder: Path) -> list[Path]:
@@ -109,7 +51,7 @@ def write_example(folder: Path) -> list[Path]:
     pq.write_table(pa.table(quotes), data / "quotes.parquet")
     names = [f"account {number}" for number in range(1, _ACCOUNTS + 1)]
     csv.write_csv(pa.table({"account": range(1, _ACCOUNTS + 1), "owner": names}), data / "accounts.csv")
-    file.write_text(_TEXT, encoding="utf-8")
+    file.write_bytes(files(__package__).joinpath("example.toml").read_bytes())
     return [file, data]
 
 

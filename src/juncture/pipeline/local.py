@@ -28,7 +28,7 @@ from juncture.joins.many import plan_many
 from juncture.joins.spines import grid, interpolate
 from juncture.local.plan import plan
 from juncture.local.resources import resources_here
-from juncture.pipeline.engine import Engine, MatchCounts, Watch, interpolated, rights, semi, unwatched
+from juncture.pipeline.engine import Engine, MatchCounts, Watch, rights, semi, unwatched
 from juncture.pipeline.expressions import counted, derived_batches, sql_batches
 from juncture.pipeline.model import File, InterpolateStep, JoinStep, ManyStep, SinkSection, SourceSection, SqlStep
 from juncture.pipeline.sinks import adding, placed, sink_format
@@ -70,7 +70,7 @@ class LocalEngine(Engine):
                 _write(self.plan(name).execute(progress=shown.phase).to_reader(_ROW_GROUP_ROWS), target)
             elif isinstance(step, InterpolateStep):
                 sides = self._made[step.left], self._made[step.right]
-                table = interpolate(*sides, **interpolated(step), memory=self._memory)
+                table = interpolate(*sides, **step.arguments, memory=self._memory)
                 _write(table.to_reader(_ROW_GROUP_ROWS), target)
             elif isinstance(step, SqlStep):
                 tables = [self._dataset(each) for each in step.inputs]

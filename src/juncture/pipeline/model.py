@@ -28,6 +28,7 @@ from juncture.errors import PlanError
 from juncture.pipeline.connector import ChangeFolders, Connector, ConnectorTable, connector_named, connector_names
 from juncture.spec.kinds import Spec
 from juncture.spec.many import Right
+from juncture.spec.spines import Interpolation
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -193,6 +194,7 @@ class InterpolateStep(_PairStep):
     """A step that interpolates between rows."""
 
     arguments: Mapping[str, Any]
+    spec: Interpolation
 
 
 class GridSection(_Section):

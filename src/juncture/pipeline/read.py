@@ -289,21 +289,18 @@ def _interpolate(
     if "columns" not in raw:
         problems.add(path, "The required key 'columns' is missing. Expected numeric columns of the right table.")
         return None
-    step = InterpolateStep.model_construct(left=left, right=right, arguments=dict(raw))
+    if unknown:
+        return None
+    arguments: dict[str, Any] = dict(raw)
+    if isinstance(raw.get("tolerance"), list):
+        arguments["tolerance"] = tuple(raw["tolerance"])
+    rest = dict(arguments)
     try:
-        if not unknown:
-            interpolation(step)
+        spec = Interpolation.of(rest.pop("columns"), rest.pop("tolerance", None), rest.pop("suffix", "_right"), **rest)
+        return InterpolateStep.model_construct(left=left, right=right, arguments=arguments, spec=spec)
     except JunctureError as error:
         problems.add_named(path, error, list(raw))
         return None
-    return step
-
-
-def interpolation(step: InterpolateStep) -> Interpolation:
-    """Return the interpolation of a step."""
-    arguments = dict(step.arguments)
-    columns, tolerance = arguments.pop("columns"), arguments.pop("tolerance", None)
-    return Interpolation.of(columns, tolerance, arguments.pop("suffix", "_right"), **arguments)
 
 
 def _with_parameters(raw: dict[str, Any], parameters: Mapping[str, Any], problems: Problems) -> dict[str, Any]:

@@ -30,7 +30,6 @@ from juncture.pipeline.model import (
 )
 from juncture.pipeline.problems import Path as Keys
 from juncture.pipeline.problems import Problems
-from juncture.pipeline.read import interpolation
 from juncture.pipeline.sinks import check_sink
 from juncture.pipeline.sources import check_place, check_there, format_name, orders_of, source_schema
 from juncture.planner.choose import check_algorithm
@@ -147,8 +146,8 @@ def _schema_of(step: Step, schemas: list[pa.Schema], engine: Engine) -> pa.Schem
         return _schema_of_many(step, schemas, engine)
     if isinstance(step, InterpolateStep):
         left, right = schemas
-        lines = interpolation(step).resolve(left, right)
-        for table in interpolation(step).tables(None).values():
+        lines = step.spec.resolve(left, right)
+        for table in step.spec.tables(None).values():
             table.spec.resolve(left, right)
         return pa.schema([*left, *(pa.field(name, pa.float64()) for _, name in lines.columns)])
     if isinstance(step, SqlStep):

@@ -27,7 +27,7 @@ from juncture.joins.many import plan_many
 from juncture.joins.planning import plan
 from juncture.joins.spines import grid, interpolate
 from juncture.joins.streaming import plan_stream
-from juncture.pipeline.engine import Engine, MatchCounts, Watch, interpolated, rights, semi, unwatched
+from juncture.pipeline.engine import Engine, MatchCounts, Watch, rights, semi, unwatched
 from juncture.pipeline.model import (
     SPARK_ONLY_FORMATS,
     Derived,
@@ -205,9 +205,7 @@ class SparkEngine(Engine):
         if isinstance(step, JoinStep | ManyStep):
             frame = self.plan(name).execute()
         elif isinstance(step, InterpolateStep):
-            frame = interpolate(
-                self._side(step.left), self._side(step.right), **interpolated(step), spark=self._session
-            )
+            frame = interpolate(self._side(step.left), self._side(step.right), **step.arguments, spark=self._session)
         elif step.grid is not None:
             frame = grid(self._side(step.from_), **step.grid.model_dump(), spark=self._session)
         else:

@@ -236,21 +236,9 @@ def _substring(operands: Sequence[Operand], option: tuple[int, int | None]) -> O
     return pc.utf8_slice_codeunits(operands[0], max(first, 0), None if stop is None else max(stop, 0))
 
 
-def _concat(operands: Sequence[Operand], _option: Any) -> Operand:
-    return pc.binary_join_element_wise(*operands, pa.scalar("", operands[0].type))
-
-
 def _plain(name: str) -> Function:
     function = getattr(pc, name)
-
-    def called(operands: Sequence[Operand], _option: Any) -> Operand:
-        return function(*operands)
-
-    return called
-
-
-def _least(operands: Sequence[Operand], _option: Any) -> Operand:
-    return pc.min_element_wise(*operands, skip_nulls=True)
+    return lambda operands, _option: function(*operands)
 
 
 def _greatest(operands: Sequence[Operand], _option: Any) -> Operand:
@@ -260,10 +248,6 @@ def _greatest(operands: Sequence[Operand], _option: Any) -> Operand:
             # Arrow skips NaN, which is the greatest number.
             greatest = pc.if_else(pc.fill_null(pc.is_nan(each), False), each, greatest)
     return greatest
-
-
-def _length(operands: Sequence[Operand], _option: Any) -> Operand:
-    return pc.utf8_length(operands[0]).cast(pa.int64())
 
 
 def _distinct_from(operands: Sequence[Operand], _option: Any) -> Operand:
@@ -310,13 +294,13 @@ FUNCTIONS: Mapping[str, Function] = {
     "in": _in,
     "case": _case,
     "coalesce": _plain("coalesce"),
-    "least": _least,
+    "least": lambda operands, _: pc.min_element_wise(*operands, skip_nulls=True),
     "greatest": _greatest,
     "cast": _cast,
     "lower": _plain("utf8_lower"),
     "upper": _plain("utf8_upper"),
-    "length": _length,
+    "length": lambda operands, _: pc.utf8_length(operands[0]).cast(pa.int64()),
     "substring": _substring,
-    "concat": _concat,
+    "concat": lambda operands, _: pc.binary_join_element_wise(*operands, pa.scalar("", operands[0].type)),
     "like": _like,
 }

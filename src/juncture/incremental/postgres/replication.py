@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import select
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from struct import Struct
 from typing import Any
@@ -110,12 +112,10 @@ class LogStream:
         """Return the next message of the plugin; None if there is none within the time."""
         until = time.monotonic() + timeout_s
         while True:
-            try:
+            with _connected():
                 size, data = self._connection.get_copy_data(1)
-            except psycopg.OperationalError as error:
-                raise StateError(_lost(str(error)), name="JN-POSTGRES-CONNECTION") from None
             if size == -1:
-                raise StateError(_lost(_error_text(self._connection.get_result())), name="JN-POSTGRES-CONNECTION")
+                raise _lost(_error_text(self._connection.get_result()))
             if size == 0:
                 left_s = until - time.monotonic()
                 if left_s <= 0:
@@ -133,10 +133,8 @@ class LogStream:
     def _wait(self, left_s: float) -> None:
         self._send_status_in_time()
         self._poll.poll(min(left_s, _STATUS_S) * 1000)
-        try:
+        with _connected():
             self._connection.consume_input()
-        except psycopg.OperationalError as error:
-            raise StateError(_lost(str(error)), name="JN-POSTGRES-CONNECTION") from None
 
     def acknowledge(self, place: int) -> None:
         """Allow the server to discard the log up to a position."""
@@ -149,13 +147,11 @@ class LogStream:
 
     def _send_status(self) -> None:
         now_us = time.time_ns() // 1000 - _EPOCH_US
-        try:
+        with _connected():
             self._connection.put_copy_data(
                 _STATUS.pack(b"r", self._acknowledged, self._acknowledged, self._acknowledged, now_us, 0)
             )
             self._connection.flush()
-        except psycopg.OperationalError as error:
-            raise StateError(_lost(str(error)), name="JN-POSTGRES-CONNECTION") from None
         self._status_sent_s = time.monotonic()
 
     def close(self) -> None:
@@ -171,8 +167,19 @@ def in_use(slot: str, problem: str) -> str:
     )
 
 
-def _lost(problem: str) -> str:
-    return f"The connection to PostgreSQL was lost: {problem.strip()}. No data was lost. Follow again to continue."
+@contextmanager
+def _connected() -> Iterator[None]:
+    try:
+        yield
+    except psycopg.OperationalError as error:
+        raise _lost(str(error)) from None
+
+
+def _lost(problem: str) -> StateError:
+    return StateError(
+        f"The connection to PostgreSQL was lost: {problem.strip()}. No data was lost. Follow again to continue.",
+        name="JN-POSTGRES-CONNECTION",
+    )
 
 
 def _error_text(result: Any) -> str:

@@ -13,6 +13,8 @@ import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
+from psycopg.adapt import Transformer
+from psycopg.pq import Format
 
 _SAME: Mapping[str, pa.DataType] = {
     "bool": pa.bool_(),
@@ -208,19 +210,14 @@ def _lists(texts: pa.Array, data_type: pa.DataType) -> pa.Array:
     )
 
 
-_ELEMENT = re.compile(r'"((?:[^"\\]|\\.)*)"|([^",{}]+)')
+_ARRAYS = Transformer().get_loader(1009, Format.TEXT)  # the OID is that of text[]
 
 
 def read_array(text: str) -> list[str | None]:
-    """Return the elements of a one-dimensional array; raises `ValueError` for more dimensions."""
-    if not text.startswith("{") or "{" in _ELEMENT.sub("", text[1:]):
+    """Return the elements of a one-dimensional array; raises `ValueError` for more dimensions, and for other bounds."""
+    elements: list[str | None] = _ARRAYS.load(text.encode())
+    if not text.startswith("{") or any(isinstance(each, list) for each in elements):
         raise ValueError(text)
-    elements: list[str | None] = []
-    for found in _ELEMENT.finditer(text, 1, len(text) - 1):
-        if found[2] is None:
-            elements.append(re.sub(r"\\(.)", r"\1", found[1], flags=re.DOTALL))
-        else:
-            elements.append(None if found[2] == "NULL" else found[2])
     return elements
 
 
