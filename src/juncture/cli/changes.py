@@ -44,47 +44,47 @@ _EPOCH = "_epoch"
 _WRITTEN = "written"  # the file in a state folder with the last epoch that was written to standard output
 
 
-def run(asked: ViewOptions) -> None:
+def run(options: ViewOptions) -> None:
     """Maintain a view until its inputs end."""
-    text = text_options(asked.delimiter, asked.nulls, asked.types)
+    text = text_options(options.delimiter, options.nulls, options.types)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="juncture-")))
-        reading = Reading(named=asked.input_format, text=text)
+        reading = Reading(named=options.input_format, text=text)
         first = {
             name: _FirstRows(ParquetSource(as_parquet(path, side=name, reading=reading, folder=folder).paths))
-            for name, path in asked.by_table("source").items()
+            for name, path in options.by_table("source").items()
         }
         tables = {name: rows.schema for name, rows in first.items()}
-        for name, declared in asked.by_table("columns").items():
+        for name, declared in options.by_table("columns").items():
             if name in tables:
                 raise SpecError(
                     f"Table {name!r} has --source and --columns. Pass one of them.", name="JN-ARGUMENT-CONFLICT"
                 )
             tables[name] = _schema(declared)
-        inputs = [_input(each, tables, asked.input_format) for each in asked.changes]
-        sources = _sources(asked, tables, {name for each in inputs for name in each.tables})
-        rules: dict[str, Any] = {"unmatched_deletes": asked.unmatched_deletes, "final_rows": asked.final_rows}
-        view = stack.enter_context(jn.view(asked.state, asked.sql, sources=sources, memory=asked.memory, **rules))
-        rule = EpochRule(asked.epoch_rows, asked.epoch_by)
-        source = PipesSource(inputs, tables, first, rule, text, continued=asked.continued)
-        sink: Sink = jn.into_files(asked.output)
-        if asked.output == STANDARD_OUTPUT:
-            sink = stack.enter_context(_standard_output(view, asked))
+        inputs = [_input(each, tables, options.input_format) for each in options.changes]
+        sources = _sources(options, tables, {name for each in inputs for name in each.tables})
+        rules: dict[str, Any] = {"unmatched_deletes": options.unmatched_deletes, "final_rows": options.final_rows}
+        view = stack.enter_context(jn.view(options.state, options.sql, sources=sources, memory=options.memory, **rules))
+        rule = EpochRule(options.epoch_rows, options.epoch_by)
+        source = PipesSource(inputs, tables, first, rule, text, continued=options.continued)
+        sink: Sink = jn.into_files(options.output)
+        if options.output == STANDARD_OUTPUT:
+            sink = stack.enter_context(_standard_output(view, options))
         with step("Following") as shown:
             report = partial(shown.phase, done=0, total=0)
             follower = jn.follow(view, source, sink, on_epoch=lambda done: report(count(done.epoch, "epoch")))
             stack.callback(follower.close)
             _follow(follower, source)
-        if asked.explain_format in ("json", "html"):
-            form: Any = asked.explain_format
+        if options.explain_format in ("json", "html"):
+            form: Any = options.explain_format
             typer.echo(view.explain(format=form), err=True)
-        elif asked.explain or asked.explain_format:
+        elif options.explain or options.explain_format:
             print_plan(view.explain(), messages())
 
 
-def _sources(asked: ViewOptions, tables: Mapping[str, pa.Schema], changing: Collection[str]) -> dict[str, jn.Source]:
+def _sources(options: ViewOptions, tables: Mapping[str, pa.Schema], changing: Collection[str]) -> dict[str, jn.Source]:
     """Return the declared tables. Those without changes are static."""
-    orders, delays, rules = (asked.by_table(option) for option in ("order", "delay", "late"))
+    orders, delays, rules = (options.by_table(option) for option in ("order", "delay", "late"))
     for option, named, known in (("order", orders, tables), ("delay", delays, orders), ("late", rules, orders)):
         for name in named:
             if name not in known:
@@ -203,12 +203,12 @@ class _StandardOutput:
 
 
 @contextmanager
-def _standard_output(view: View, asked: ViewOptions) -> Iterator[Sink]:
-    form = format_of("-", named=asked.output_format, argument="--output-format")
+def _standard_output(view: View, options: ViewOptions) -> Iterator[Sink]:
+    form = format_of("-", named=options.output_format, argument="--output-format")
     schema = written_schema(view.answer_schema, "weight")
-    schema = schema.append(pa.field(_EPOCH, pa.int64())) if asked.epochs else schema
+    schema = schema.append(pa.field(_EPOCH, pa.int64())) if options.epochs else schema
     schema = schema if form == "arrow" else as_base64(schema)
-    written = None if asked.state is None else EpochFile(asked.state / _WRITTEN)
+    written = None if options.state is None else EpochFile(options.state / _WRITTEN)
     with row_writer(schema, form, sys.stdout.buffer) as write:
         yield _StandardOutput(lambda batch: write(_shown(batch, schema)), written)
 

@@ -58,10 +58,10 @@ def _command(name: str, *also: str) -> Callable[[Callable[..., Spec]], Callable[
             return make(**{each: arguments[each] for each in own}), Request(**request)
 
         def command(**arguments: Any) -> None:
-            asked = read(**arguments)
+            parsed = read(**arguments)
             from juncture.cli.run import run
 
-            run(*asked)
+            run(*parsed)
 
         parameters = [*sides, *own.values(), *rest]
         COMMANDS[name] = with_parameters(read, parameters, make.__doc__)

@@ -140,18 +140,18 @@ _EXAMPLES = {
 
 
 def _view(**arguments: Any) -> None:
-    asked = ViewOptions(**arguments)
-    for name, path in asked.by_table("source").items():
+    chosen = ViewOptions(**arguments)
+    for name, path in chosen.by_table("source").items():
         check_there(path, name)
-    if asked.epoch_rows is not None and asked.epoch_by is not None:
+    if chosen.epoch_rows is not None and chosen.epoch_by is not None:
         raise SpecError("--epoch-rows and --epoch-by exclude each other. Pass one.", name="JN-ARGUMENT-CONFLICT")
-    check_choice("--output-format", asked.output_format, _OUTPUT_FORMATS)
-    check_choice("--explain-format", asked.explain_format or "text", ("text", "json", "html"))
-    check_choice("--final-rows", asked.final_rows, ("keep", "forget"))
+    check_choice("--output-format", chosen.output_format, _OUTPUT_FORMATS)
+    check_choice("--explain-format", chosen.explain_format or "text", ("text", "json", "html"))
+    check_choice("--final-rows", chosen.final_rows, ("keep", "forget"))
     # Most modules are imported from here on, so that errors in arguments are reported at once.
     from juncture.cli.changes import run
 
-    run(asked)
+    run(chosen)
 
 
 view = with_parameters(

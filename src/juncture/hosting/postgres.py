@@ -27,7 +27,7 @@ from juncture.columnar.conversion import converted
 from juncture.errors import DataError, SpecError, StateError
 from juncture.incremental.postgres.catalog import ensure_publication
 from juncture.incremental.postgres.connection import connected, lsn_number, lsn_text, replicating, reported
-from juncture.incremental.postgres.pgoutput import Decoder, TableChanges, batch_of, change_schema, commit_place
+from juncture.incremental.postgres.pgoutput import Decoder, TableChanges, batch_of, change_schema, commit_lsn
 from juncture.incremental.postgres.replication import Slot, create_slot
 from juncture.incremental.sources.postgres import PostgresSource, copied
 from juncture.incremental.state.records import weighted
@@ -111,7 +111,7 @@ class RangedSource(PostgresSource):
                 if decoder.read(message) is None:
                     continue
                 taken = decoder.taken().get(self.table.name)
-                if taken is None or not first <= commit_place(message) < last:
+                if taken is None or not first <= commit_lsn(message) < last:
                     continue
                 if taken.is_truncated:
                     raise DataError(
@@ -223,7 +223,7 @@ class PostgresStream(DataSourceStreamReader):
             step = max(1, -(-source.pages() // int(self._options.get("partitions", _PARTITIONS))))
             starts = list(range(0, max(1, source.pages()), step))
             ranges = zip(starts, [*starts[1:], None], strict=True)
-            return [*(Pages(slot.snapshot, *each) for each in ranges), Log(last, slot.place, -1)]
+            return [*(Pages(slot.snapshot, *each) for each in ranges), Log(last, slot.lsn, -1)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition."""

@@ -39,8 +39,8 @@ def explained(
         lines += [f"{side} order: {order_text(order)}" for order in orders[side]] or [f"{side} order: none"]
     for side in SIDES:
         lines.append(f"{side} rows are kept {kept_while(bounds[side])}")
-        held = bounds[side]
-        rows = _rows_held(held, orders[side], rates[side]) if isinstance(held, Bounds) else None
+        own = bounds[side]
+        rows = _rows_held(own, orders[side], rates[side]) if isinstance(own, Bounds) else None
         if rows is not None:
             lines.append(f"  about {rows:,} rows at {rates[side]:,} per step, while both sides advance together")
     lines.append(f"emitted: {emission_text(join)}")
@@ -80,22 +80,22 @@ def kept_while(bounds: Bounds | AsofBounds) -> str:
     return f"while {' and '.join(known)}"
 
 
-def _kept_by_asof(held: AsofBounds) -> str:
-    join, orders = held.join, held.orders
-    if not held.is_bounded:
+def _kept_by_asof(bounds: AsofBounds) -> str:
+    join, orders = bounds.join, bounds.orders
+    if not bounds.is_bounded:
         return "forever: no order limits them"
     spec = join.spec
-    if held.side == "left":
+    if bounds.side == "left":
         marks = ", ".join(order.text for order in orders["right"])
-        if spec.direction == "backward" and held.future["right"].rises:
+        if spec.direction == "backward" and bounds.future["right"].rises:
             sign = ">=" if spec.allow_exact_matches else ">"
-            return f"while {join.left_on} {sign} {_with_side(marks, join.left_on, held.side)}"
+            return f"while {join.left_on} {sign} {_with_side(marks, join.left_on, bounds.side)}"
         return f"until {marks} has passed their match{' or tolerance' if join.tolerance is not None else ''}"
     marks = ", ".join(order.text for order in orders["left"])
     several = f"{spec.matches} last" if spec.matches > 1 else "last"
     by = f" of each {', '.join(join.right_by)}" if join.right_by else ""
-    sign = ">=" if held.future["left"].rises else "<="
-    is_ahead = f"while {join.right_on} {sign} {_with_side(marks, join.right_on, held.side)}"
+    sign = ">=" if bounds.future["left"].rises else "<="
+    is_ahead = f"while {join.right_on} {sign} {_with_side(marks, join.right_on, bounds.side)}"
     return is_ahead if spec.direction == "forward" else f"{is_ahead}, and the {several} before{by}"
 
 
@@ -194,11 +194,11 @@ def _unbounded_pairs(bounds: Bounds) -> tuple[str, str]:
     return why, remedy
 
 
-def _unbounded_asof(held: AsofBounds) -> tuple[str, str]:
-    join, side = held.join, held.side
+def _unbounded_asof(bounds: AsofBounds) -> tuple[str, str]:
+    join, side = bounds.join, bounds.side
     other = other_side(side)
     on = join.right_on if other == "right" else join.left_on
-    future = held.future[other]
+    future = bounds.future[other]
     if not (future.rises or future.falls):
         why = f"no order of the {other} side limits future values of {on!r}"
         remedy = f"Pass {other}_order=jn.Order({on!r})"

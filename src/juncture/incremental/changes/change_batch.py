@@ -89,9 +89,9 @@ def deletes_last(changes: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
     yield from deletes
 
 
-def read_changes(given: Any, schema: pa.Schema, side: str) -> Iterator[ChangeBatch]:
+def read_changes(changes: Any, schema: pa.Schema, side: str) -> Iterator[ChangeBatch]:
     """Yield the rows of changes with non-zero weights. ``side`` is the name in messages."""
-    for batch in _batches(given, side):
+    for batch in _batches(changes, side):
         names = batch.schema.names
         if WEIGHT in names and WEIGHT not in schema.names:
             rows, weights = _with_weights(batch, side)
@@ -103,8 +103,8 @@ def read_changes(given: Any, schema: pa.Schema, side: str) -> Iterator[ChangeBat
             continue
         else:
             rows, weights = batch, np.ones(batch.num_rows, np.int64)
-        changes = ChangeBatch(_checked(rows, schema, side), weights)
-        yield changes if weights.all() else changes.some(np.flatnonzero(weights))
+        change = ChangeBatch(_checked(rows, schema, side), weights)
+        yield change if weights.all() else change.some(np.flatnonzero(weights))
 
 
 def rows_within(schema: pa.Schema, side: str) -> tuple[pa.Schema, tuple[str, ...]]:
@@ -130,16 +130,16 @@ def rows_within(schema: pa.Schema, side: str) -> tuple[pa.Schema, tuple[str, ...
     return pa.schema(list(after)), marks
 
 
-def _batches(given: Any, side: str) -> Iterator[pa.RecordBatch]:
-    batches = arrow_batches(given)
+def _batches(changes: Any, side: str) -> Iterator[pa.RecordBatch]:
+    batches = arrow_batches(changes)
     if batches is not None:
         yield from batches
-    elif isinstance(given, Iterable) and not isinstance(given, str | bytes | dict):
-        for each in given:
+    elif isinstance(changes, Iterable) and not isinstance(changes, str | bytes | dict):
+        for each in changes:
             yield from _batches(each, side)
     else:
         raise SpecError(
-            f"{side}= is of type {type(given).__name__}. Expected a pyarrow.RecordBatch, a table with the Arrow "
+            f"{side}= is of type {type(changes).__name__}. Expected a pyarrow.RecordBatch, a table with the Arrow "
             "PyCapsule interface, or a list of them.",
             name="JN-ARGUMENT-TYPE",
         )

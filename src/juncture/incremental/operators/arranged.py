@@ -16,7 +16,7 @@ from juncture.incremental.expressions.expression import Expression, evaluate
 from juncture.incremental.operators.keys import KeyDomain
 from juncture.incremental.operators.operator import ViewOperator
 from juncture.incremental.operators.order import RowOrder
-from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place, interval_codes
+from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Slots, interval_codes
 from juncture.incremental.state.run import Run, RunConcatenator
 from juncture.incremental.state.tables import StateTable
 from juncture.kernels.array_types import Codes, Ints, Mask, Words
@@ -56,14 +56,14 @@ class ArrangedOperator(ViewOperator):
         none = np.zeros(0, np.int64)
         self._nothing = self.delta_of(pa.RecordBatch.from_pylist([], self.schema), none, none)
         self.delta = self._nothing
-        self._places: list[Place] = []
-        self._located: tuple[Delta, list[Place]] | None = None
+        self._slots: list[Slots] = []
+        self._located: tuple[Delta, list[Slots]] | None = None
 
     def located(self, flow: ChangeBatches) -> tuple[Delta, ChangeBatch]:
         """Return distinct changes that can be applied, for the next step, and rows with their unmatched deletes."""
         changes = self._changes_of(ChangeBatch.joined(flow, self.schema))
-        delta, places, unmatched = self.arrangement.locate(changes)
-        self._located = delta, places
+        delta, slots, unmatched = self.arrangement.locate(changes)
+        self._located = delta, slots
         return delta, ChangeBatch(changes.batch, unmatched)
 
     def living(self) -> Iterator[ChangeBatch]:
@@ -97,9 +97,9 @@ class ArrangedOperator(ViewOperator):
 
     def step(self, flows: Sequence[ChangeBatches]) -> ChangeBatches:
         """Compute the delta, and return each changed row once."""
-        self.delta, self._places = self._nothing, []
+        self.delta, self._slots = self._nothing, []
         if self._located is not None:
-            self.delta, self._places = self._located
+            self.delta, self._slots = self._located
             self._note()
             return flows[0]
         if (
@@ -117,7 +117,7 @@ class ArrangedOperator(ViewOperator):
         self.delta = self._changes_of(changes)
         if not len(self.delta):
             return []
-        self.delta, self._places, missing = self.arrangement.locate(self.delta)
+        self.delta, self._slots, missing = self.arrangement.locate(self.delta)
         assert not missing.any(), f"{self.label} received deletes of rows that it does not store"
         self._note()
         return [self.delta.changes]
@@ -131,9 +131,9 @@ class ArrangedOperator(ViewOperator):
         for batch, weights, hashes in _by_hash(flow, self.identity):
             part = self.delta_of(batch, weights, hashes).summed(self.identity)
             inserts.add(part.some(np.flatnonzero(part.weights > 0)).as_run())
-            deletes, places, missing = self.arrangement.locate(part.some(np.flatnonzero(part.weights < 0)))
+            deletes, slots, missing = self.arrangement.locate(part.some(np.flatnonzero(part.weights < 0)))
             assert not missing.any(), f"{self.label} received deletes of rows that it does not store"
-            self._places += [replace(place, rows=place.rows[:0].copy()) for place in places]
+            self._slots += [replace(each, rows=each.rows[:0].copy()) for each in slots]
             changes.append(deletes.changes)
         inserted = inserts.run()
         if inserted is not None:
@@ -144,16 +144,16 @@ class ArrangedOperator(ViewOperator):
 
     def deletes(self, runs: Sequence[Run]) -> dict[int, tuple[Ints, Ints]] | None:
         """Return sorted positions and changes of weights of deletes, by run; None if blocks were fetched again."""
-        by_run: dict[int, list[Place]] = {}
-        for place in self._places:
-            by_run.setdefault(id(place.run), []).append(place)
+        by_run: dict[int, list[Slots]] = {}
+        for each in self._slots:
+            by_run.setdefault(id(each.run), []).append(each)
         if not self.keeps or not by_run.keys() <= {id(run) for run in runs}:
             return None
         result = {}
-        for run, places in by_run.items():
-            positions, inverse = np.unique(np.concatenate([each.positions for each in places]), return_inverse=True)
+        for run, slots in by_run.items():
+            positions, inverse = np.unique(np.concatenate([each.positions for each in slots]), return_inverse=True)
             changes = np.zeros(len(positions), np.int64)
-            np.add.at(changes, inverse, np.concatenate([each.weights for each in places]))
+            np.add.at(changes, inverse, np.concatenate([each.weights for each in slots]))
             result[run] = positions, changes
         return result
 
@@ -185,7 +185,7 @@ class ArrangedOperator(ViewOperator):
         """Apply the delta to the rows."""
         if self.keeps and len(self.delta):
             none = np.zeros((0, len(self.delta)), np.int64)
-            self.arrangement.change(self.delta, self._places, none, Journal())
+            self.arrangement.change(self.delta, self._slots, none, Journal())
             self.arrangement.compact()
         is_large = len(self.delta) > _PART_ROWS
         self.abandon()
@@ -194,7 +194,7 @@ class ArrangedOperator(ViewOperator):
 
     def abandon(self) -> None:
         """Discard the delta."""
-        self.delta, self._places = self._nothing, []
+        self.delta, self._slots = self._nothing, []
         self._located = None
 
     @property

@@ -17,7 +17,7 @@ import pyarrow as pa
 from juncture.columnar.arrays import float_codes, floats_of, rows_at
 from juncture.incremental.changes.identity import ResultChanges
 from juncture.incremental.operators.recompute import Candidates, RecomputeOperator
-from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
+from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Slots
 from juncture.incremental.state.run import Run
 from juncture.kernels.array_types import Codes, Ints
 from juncture.local.asof.join import find
@@ -171,7 +171,7 @@ class AsofOperator(RecomputeOperator):
     def _touch(self, run: Run, positions: Positions) -> None:
         self._touched.append((run, positions, _without_match(run, positions)))
 
-    def begin(self, places: list[Place]) -> None:
+    def begin(self, places: list[Slots]) -> None:
         """Record how many copies of changed right rows have no match."""
         self._touched = []
         self._known = {id(run) for run in self._arrangements["right"].runs}

@@ -13,7 +13,7 @@ import numpy as np
 
 from juncture.columnar.arrays import rows_at
 from juncture.incremental.changes.identity import ResultChanges
-from juncture.incremental.state.arrangement import Arrangement, Delta, Deltas, Journal, Place
+from juncture.incremental.state.arrangement import Arrangement, Delta, Deltas, Journal, Slots
 from juncture.incremental.state.run import Run, weights_of
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.matching.condition import Condition, unmatched_are_results
@@ -57,7 +57,7 @@ class PairOperator:
         self,
         side: Side,
         delta: Delta,
-        places: list[Place],
+        places: list[Slots],
         journal: Journal,
         changes: ResultChanges,
         *,

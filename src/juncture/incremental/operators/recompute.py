@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import joined_batches, rows_at
 from juncture.incremental.changes.identity import ResultChanges
-from juncture.incremental.state.arrangement import Arrangement, Delta, Deltas, Journal, Place
+from juncture.incremental.state.arrangement import Arrangement, Delta, Deltas, Journal, Slots
 from juncture.incremental.state.run import Run
 from juncture.kernels.array_types import Ints
 from juncture.local.inequality.join import execute
@@ -72,7 +72,7 @@ class RecomputeOperator(ABC):
         self.apply(deltas, journal, changes)
 
     @abstractmethod
-    def begin(self, places: list[Place]) -> None:
+    def begin(self, places: list[Slots]) -> None:
         """Record what is needed of right rows before they change."""
 
     @abstractmethod
@@ -114,7 +114,7 @@ def _of_run(run: Run, positions: Positions, weights: Ints) -> Delta:
     return Delta(run.taken(positions), weights[here], run.keys[positions], codes, run.hashes[positions])
 
 
-def _others(left: Delta, places: list[Place], affected: list[tuple[Run, Positions]]) -> Delta:
+def _others(left: Delta, places: list[Slots], affected: list[tuple[Run, Positions]]) -> Delta:
     """Return the changed left rows without those that are recomputed anyway."""
     weights = left.weights.copy()
     of_runs = {id(run): positions for run, positions in affected}
@@ -140,7 +140,7 @@ class AggregateOperator(RecomputeOperator):
         aggregates = (*join.aggregates, *counts)
         self._join = replace(join, how="left", spec=replace(join.spec, how="left"), aggregates=aggregates)
 
-    def begin(self, places: list[Place]) -> None:
+    def begin(self, places: list[Slots]) -> None:
         """Do nothing, because right rows are never results."""
 
     def end(self, changes: ResultChanges) -> None:

@@ -18,7 +18,7 @@ from juncture.incremental.operators.keys import KeyDomain
 from juncture.incremental.operators.operator import ViewOperator
 from juncture.incremental.operators.pairs import PairOperator, counted
 from juncture.incremental.operators.recompute import AggregateOperator
-from juncture.incremental.state.arrangement import Arrangement, Delta, Deltas, Journal, Place, interval_codes
+from juncture.incremental.state.arrangement import Arrangement, Delta, Deltas, Journal, Slots, interval_codes
 from juncture.incremental.state.run import Run
 from juncture.incremental.state.tables import StateTable
 from juncture.kernels.array_types import Codes, Ints, Words
@@ -75,7 +75,7 @@ class JoinSide:
 
     def clear(self) -> None:
         """Discard the changes."""
-        self.delta, self.places, self.is_located = self.nothing, list[Place](), False
+        self.delta, self.places, self.is_located = self.nothing, list[Slots](), False
 
     def delta_of(self, batch: pa.RecordBatch, weights: Ints, hashes: Ints) -> Delta:
         """Return distinct rows as changes."""

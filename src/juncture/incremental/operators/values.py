@@ -14,7 +14,7 @@ from juncture.incremental.changes.identity import identity_of
 from juncture.incremental.operators.operator import batch_of, schema_of
 from juncture.incremental.operators.order import RowOrder, codes_in_order, has_exact_codes, order_codes, values_of
 from juncture.incremental.operators.top import SortKey, sorted_rows
-from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place, interval_codes
+from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Slots, interval_codes
 from juncture.incremental.state.run import Run
 from juncture.incremental.state.tables import StateTable
 from juncture.kernels.array_types import Codes, Ints, Mask, Words
@@ -84,7 +84,7 @@ class GroupValues:
             self._appeared = self._transitions(delta, places)
         self.arrangement.change(delta, places, np.zeros((0, len(delta)), np.int64), self._journal)
 
-    def _transitions(self, delta: Delta, places: list[Place]) -> tuple[Ints, pa.Array, Ints]:
+    def _transitions(self, delta: Delta, places: list[Slots]) -> tuple[Ints, pa.Array, Ints]:
         """Return the values that changes make appear or disappear, as `appeared` does."""
         before = np.zeros(len(delta), np.int64)
         for place in places:

@@ -89,11 +89,11 @@ class Decoder:
             return
         if kind != _INSERT and message[5] != _OLD_ROW:
             raise _without_old_row(table, "An update" if kind == _UPDATE else "A delete")
-        row, place = _read_tuple(message, 6)
+        row, offset = _read_tuple(message, 6)
         if kind != _UPDATE:
             self._add(table, row, 1 if kind == _INSERT else -1)
             return
-        new, _ = _read_tuple(message, place + 1)
+        new, _ = _read_tuple(message, offset + 1)
         if _UNCHANGED in new:
             new = tuple(before if each is _UNCHANGED else each for before, each in zip(row, new, strict=True))
         if row != new:
@@ -132,14 +132,14 @@ def _without_old_row(table: PostgresTable, what: str) -> DataError:
 
 
 def _check_relation(table: PostgresTable, message: bytes) -> None:
-    place = message.index(b"\0", message.index(b"\0", 5) + 1) + 2  # after both names and the replica identity
-    (count,) = _TUPLE.unpack_from(message, place)
-    place += 2
+    offset = message.index(b"\0", message.index(b"\0", 5) + 1) + 2  # after both names and the replica identity
+    (count,) = _TUPLE.unpack_from(message, offset)
+    offset += 2
     now = []
     for _ in range(count):
-        end = message.index(b"\0", place + 1)
-        now.append((message[place + 1 : end].decode(), *_COLUMN.unpack_from(message, end + 1)))
-        place = end + 9
+        end = message.index(b"\0", offset + 1)
+        now.append((message[offset + 1 : end].decode(), *_COLUMN.unpack_from(message, end + 1)))
+        offset = end + 9
     before = [(column.name, column.type_oid, column.modifier) for column in table.columns]
     if now != before:
         raise SchemaError(
@@ -149,10 +149,10 @@ def _check_relation(table: PostgresTable, message: bytes) -> None:
         )
 
 
-def commit_place(message: bytes) -> int:
+def commit_lsn(message: bytes) -> int:
     """Return the position of a commit message in the log. A slot that starts after it excludes the transaction."""
-    place: int = _COMMIT.unpack_from(message, 1)[1]
-    return place
+    offset: int = _COMMIT.unpack_from(message, 1)[1]
+    return offset
 
 
 def _difference(before: list[tuple[str, int, int]], now: list[tuple[str, int, int]]) -> str:
@@ -169,21 +169,21 @@ def _difference(before: list[tuple[str, int, int]], now: list[tuple[str, int, in
     return "its columns have another order"
 
 
-def _read_tuple(message: bytes, place: int) -> tuple[_Row, int]:
-    """Return a row, and the position after it; ``place`` is after the letter of the kind of row."""
-    (count,) = _TUPLE.unpack_from(message, place)
-    place += 2
+def _read_tuple(message: bytes, offset: int) -> tuple[_Row, int]:
+    """Return a row, and the position after it; ``offset`` is after the letter of the kind of row."""
+    (count,) = _TUPLE.unpack_from(message, offset)
+    offset += 2
     values: list[_Value] = []
     for _ in range(count):
-        kind = message[place]
+        kind = message[offset]
         if kind == _TEXT:
-            start = place + 5
-            place = start + _LENGTH.unpack_from(message, place + 1)[0]
-            values.append(message[start:place])
+            start = offset + 5
+            offset = start + _LENGTH.unpack_from(message, offset + 1)[0]
+            values.append(message[start:offset])
         else:
             values.append(None if kind == _NULL else _UNCHANGED)
-            place += 1
-    return tuple(values), place
+            offset += 1
+    return tuple(values), offset
 
 
 def change_schema(table: PostgresTable) -> pa.Schema:

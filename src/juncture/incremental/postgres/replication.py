@@ -63,7 +63,7 @@ def slot_status(connection: psycopg.Connection[Any], name: str) -> SlotStatus | 
 class Slot:
     """A new slot: its first position, and the snapshot of the tables there, valid until the next command."""
 
-    place: int
+    lsn: int
     snapshot: str
 
 
@@ -78,21 +78,21 @@ def create_slot(connection: abc.PGconn, name: str, *, temporary: bool = False) -
             "max_replication_slots.",
             name="JN-SLOT-CREATE",
         )
-    place, snapshot = result.get_value(0, 1), result.get_value(0, 2)
-    assert place is not None and snapshot is not None
-    return Slot(lsn_number(place.decode()), snapshot.decode())
+    lsn, snapshot = result.get_value(0, 1), result.get_value(0, 2)
+    assert lsn is not None and snapshot is not None
+    return Slot(lsn_number(lsn.decode()), snapshot.decode())
 
 
 class LogStream:
     """The messages of a slot from a position in the log on."""
 
-    def __init__(self, dsn: str, slot: str, publication: str, place: int) -> None:
+    def __init__(self, dsn: str, slot: str, publication: str, lsn: int) -> None:
         self._connection = replicating(dsn)
-        self._acknowledged = place
+        self._acknowledged = lsn
         self._status_sent_s = time.monotonic()
-        self.end = place
+        self.end = lsn
         command = (
-            f"START_REPLICATION SLOT {_quoted(slot)} LOGICAL {lsn_text(place)} "
+            f"START_REPLICATION SLOT {_quoted(slot)} LOGICAL {lsn_text(lsn)} "
             f"(proto_version '1', publication_names {_literal(_quoted(publication))})"
         )
         result = self._connection.exec_(command.encode())
@@ -136,9 +136,9 @@ class LogStream:
         with _connected():
             self._connection.consume_input()
 
-    def acknowledge(self, place: int) -> None:
+    def acknowledge(self, lsn: int) -> None:
         """Allow the server to discard the log up to a position."""
-        self._acknowledged = max(self._acknowledged, place)
+        self._acknowledged = max(self._acknowledged, lsn)
         self._send_status()
 
     def _send_status_in_time(self) -> None:

@@ -58,14 +58,14 @@ class Callback:
         """Do nothing."""
 
 
-def sink_of(given: Sink | Write) -> Sink:
+def sink_of(sink: Sink | Write) -> Sink:
     """Return a sink, or a function as a sink."""
-    if isinstance(given, Sink):
-        return given
-    if not callable(given):
+    if isinstance(sink, Sink):
+        return sink
+    if not callable(sink):
         raise SpecError(
-            f"sink={given!r} ({type(given).__name__}) is not a sink. Expected jn.into_postgres(…), jn.into_files(…), "
+            f"sink={sink!r} ({type(sink).__name__}) is not a sink. Expected jn.into_postgres(…), jn.into_files(…), "
             "or a function of an epoch's number and its changes.",
             name="JN-ARGUMENT-TYPE",
         )
-    return Callback(given)
+    return Callback(sink)

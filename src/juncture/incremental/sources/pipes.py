@@ -149,8 +149,8 @@ class EpochRule:
 class _Input:
     """The rows of an input that have no epoch yet. All methods but `read` run in the main thread."""
 
-    def __init__(self, given: ChangeInput, rule: EpochRule, text: TextOptions, rows: int, *, is_skipped: bool) -> None:
-        self._given, self._rule, self._text = given, rule, text
+    def __init__(self, source: ChangeInput, rule: EpochRule, text: TextOptions, rows: int, *, is_skipped: bool) -> None:
+        self._input, self._rule, self._text = source, rule, text
         self._decoder: _Lines | _Batches = _Lines(text)
         self._blocks: deque[Rows] = deque()
         self._skipped_rows = rows if is_skipped else 0
@@ -166,7 +166,7 @@ class _Input:
     def read(self, queue: Queue[Received]) -> None:
         """Put the rows of the input into a queue, and None or an exception at its end."""
         try:
-            with self._given.opened() as stream:
+            with self._input.opened() as stream:
                 self._decoder = self._format(stream)
                 for block in self._decoder.rows(stream):
                     queue.put((self, block))
@@ -175,10 +175,10 @@ class _Input:
             queue.put((self, error))
 
     def _format(self, stream: BufferedReader) -> _Lines | _Batches:
-        form = self._given.format or format_of_start(stream.peek())
+        form = self._input.format or format_of_start(stream.peek())
         if form == "parquet":
             raise SpecError(
-                f"{self._given.name} is Parquet, which cannot be read while it is written. Expected CSV, JSON lines or "
+                f"{self._input.name} is Parquet, which cannot be read while it is written. Expected CSV, JSON lines or "
                 "an Arrow stream.",
                 name="JN-FILE-FORMAT",
             )
@@ -193,25 +193,25 @@ class _Input:
                 return _Lines(text)
             self._lines = 1
             # Arrow ignores a header without a line end.
-            decoder = _Lines(text, csv.header_of(header.rstrip(b"\n") + b"\n", text, Path(self._given.name)))
+            decoder = _Lines(text, csv.header_of(header.rstrip(b"\n") + b"\n", text, Path(self._input.name)))
         self._check_columns(decoder.names, is_text=form != "arrow")
         return decoder
 
     def _check_columns(self, names: Sequence[str], *, is_text: bool) -> None:
-        tables = self._given.tables
+        tables = self._input.tables
         columns = [name for schema in tables.values() for name in schema.names]
         more = {*_MARKS, *([] if is_text else ["op", "before", "after"]), *([TABLE] if len(tables) > 1 else [])}
         unknown = [name for name in names if name not in {*columns, *more, self._rule.column}]
         if unknown:
             raise SchemaError(
-                f"Column {unknown[0]!r} of {self._given.name} is not a column of {' or '.join(tables)}. Drop it. "
+                f"Column {unknown[0]!r} of {self._input.name} is not a column of {' or '.join(tables)}. Drop it. "
                 f"{did_you_mean(unknown[0], [*columns, *more])}",
                 name="JN-SCHEMA-DIFFERENT",
             )
         for name in columns if is_text else ():
             if name not in names:
                 raise SchemaError(
-                    f"Column {name!r} is missing from the header of {self._given.name}. {did_you_mean(name, names)}",
+                    f"Column {name!r} is missing from the header of {self._input.name}. {did_you_mean(name, names)}",
                     name="JN-COLUMN-MISSING",
                 )
 
@@ -222,7 +222,7 @@ class _Input:
         if isinstance(block, Exception):
             if isinstance(block, pa.ArrowException | OSError | ValueError):
                 raise DataError(
-                    f"{self._given.name} cannot be read: {block}. Correct it, or set its format with --format.",
+                    f"{self._input.name} cannot be read: {block}. Correct it, or set its format with --format.",
                     name="JN-FILE-DAMAGED",
                 ) from block
             raise block
@@ -230,7 +230,7 @@ class _Input:
             self.is_ended = True
             if self._skipped_rows:
                 raise StateError(
-                    f"{self._given.name} has {self.rows - self._skipped_rows:,} rows, but the state has applied "
+                    f"{self._input.name} has {self.rows - self._skipped_rows:,} rows, but the state has applied "
                     f"{self.rows:,}. Pass the same input from its start, or --continued with only its new rows.",
                     name="JN-STATE-OFFSET",
                 )
@@ -286,7 +286,7 @@ class _Input:
         first = self._lines + 1
         self._count_lines(rows)
         which = f"s {first:,} to {self._lines:,}" if first < self._lines else f" {first:,}"
-        self.place = f"{self._decoder.unit}{which} of {self._given.name}"
+        self.place = f"{self._decoder.unit}{which} of {self._input.name}"
         return changes
 
     def _values(self, rows: Rows, column: str) -> list[Any]:
@@ -294,12 +294,12 @@ class _Input:
             return self._decoder.values(rows, column)
         except (pa.ArrowInvalid, KeyError) as error:
             raise DataError(
-                f"Column {column!r} of {self._given.name} cannot be read: {error}. Expected numbers or text.",
+                f"Column {column!r} of {self._input.name} cannot be read: {error}. Expected numbers or text.",
                 name="JN-COLUMN-MISSING",
             ) from error
 
     def _by_table(self, rows: Rows) -> dict[str, Sequence[int]]:
-        tables = self._given.tables
+        tables = self._input.tables
         if len(tables) == 1:
             return dict.fromkeys(tables, range(len(rows)))
         places: dict[str, list[int]] = {}
@@ -314,7 +314,7 @@ class _Input:
         return dict(places)
 
     def _changes(self, table: str, rows: Rows, places: Sequence[int]) -> list[pa.RecordBatch]:
-        schema = self._given.tables[table]
+        schema = self._input.tables[table]
         own = rows if len(places) == len(rows) else self._decoder.taken(rows, places)
         try:
             changes = typed(self._decoder.changes(own, schema), schema)
@@ -337,7 +337,7 @@ class _Input:
 
     def _line(self, rows: Rows, place: int) -> str:
         line = self._lines + self._decoder.lines(rows[: place + 1])
-        return f"{self._decoder.unit} {line:,} of {self._given.name}"
+        return f"{self._decoder.unit} {line:,} of {self._input.name}"
 
 
 class PipesSource:
@@ -357,7 +357,7 @@ class PipesSource:
         *,
         continued: bool = False,
     ) -> None:
-        self._given, self._initial, self._rule, self._text = inputs, initial, rule, text
+        self._declared, self._initial, self._rule, self._text = inputs, initial, rule, text
         self._continued = continued
         self.tables = tables
         self._queue: Queue[Received] = Queue(_WAITING_BLOCKS)
@@ -369,18 +369,18 @@ class PipesSource:
         """Return the initial rows."""
         for name, rows in self._initial.items():
             read(name, rows.num_rows)
-        return Snapshot(self._initial, {each.name: 0 for each in self._given})
+        return Snapshot(self._initial, {each.name: 0 for each in self._declared})
 
     def start(self, offset: Any) -> None:
         """Begin to read the inputs."""
-        names = [each.name for each in self._given]
+        names = [each.name for each in self._declared]
         if not isinstance(offset, dict) or sorted(offset) != sorted(names):
             raise StateError(
                 f"The state has read {', '.join(offset) if isinstance(offset, dict) else offset!r}, but the changes "
                 f"are read from {', '.join(names)}. Pass the same inputs in the same order.",
                 name="JN-STATE-OFFSET",
             )
-        for each in self._given:
+        for each in self._declared:
             rows = offset[each.name]
             self._inputs.append(_Input(each, self._rule, self._text, rows, is_skipped=not self._continued))
             Thread(target=self._inputs[-1].read, args=(self._queue,), daemon=True).start()
@@ -402,7 +402,9 @@ class PipesSource:
                 changes = each.next(rows)
                 if changes is not None:
                     self._turns, self.place = place + 1, each.place
-                    offset = {given.name: one.rows for given, one in zip(self._given, self._inputs, strict=True)}
+                    offset = {
+                        declared.name: one.rows for declared, one in zip(self._declared, self._inputs, strict=True)
+                    }
                     count = sum(batch.num_rows for batches in changes.values() for batch in batches)
                     return SourceEpoch(changes, offset, 1, count)
             left_s = until - time.monotonic()

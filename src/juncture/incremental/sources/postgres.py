@@ -162,7 +162,7 @@ class PostgresSource:
                 tables = {name: copied(connection, table, read) for name, table in self._tables.items()}
         finally:
             replication.finish()
-        return Snapshot(tables, self._offset(slot.place))
+        return Snapshot(tables, self._offset(slot.lsn))
 
     def start(self, offset: Any) -> None:
         """Resume from the offset of a `Snapshot` or a `SourceEpoch`, also after an error.

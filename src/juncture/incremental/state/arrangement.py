@@ -121,7 +121,7 @@ def interval_codes(codes: Ints) -> Table:
 
 
 @dataclass(frozen=True)
-class Place:
+class Slots:
     """Where rows of a delta are stored: positions in a run, rows of the delta, and the changes of their weights."""
 
     run: Run
@@ -130,7 +130,7 @@ class Place:
     weights: Ints
 
 
-Deltas = Mapping[Side, tuple[Delta, list[Place]]]
+Deltas = Mapping[Side, tuple[Delta, list[Slots]]]
 """The delta of each side of a join, and where its rows are stored."""
 
 
@@ -144,12 +144,12 @@ class Journal:
         """Record the undo of a change."""
         self._undo.append(undo)
 
-    def change(self, values: npt.NDArray[np.int64], places: Positions, by: Ints) -> None:
+    def change(self, values: npt.NDArray[np.int64], indices: Positions, by: Ints) -> None:
         """Add to some values of an array, at distinct indices."""
-        before = values[places]
+        before = values[indices]
         # The undo comes first, so that an interrupt in between is undone too.
-        self._undo.append(lambda: values.__setitem__(places, before))
-        values[places] = before + by
+        self._undo.append(lambda: values.__setitem__(indices, before))
+        values[indices] = before + by
 
     def undo(self) -> None:
         """Undo all changes, the last one first."""
@@ -160,7 +160,7 @@ class Journal:
 class Arrangement:
     """The current rows of a side. ``matching`` is the number of code lines that find matches, ``lines`` that of counts.
 
-    With ``unique``, equal rows are stored in one place.
+    With ``unique``, equal rows are stored in one slot.
     """
 
     def __init__(
@@ -213,7 +213,7 @@ class Arrangement:
         if self.pages is not None:
             self.pages.neighbours(keys, codes, nth, found, forward=forward)
 
-    def locate(self, delta: Delta) -> tuple[Delta, list[Place], Ints]:
+    def locate(self, delta: Delta) -> tuple[Delta, list[Slots], Ints]:
         """Return the delta without unmatched deletes, the stored rows that it changes, and unmatched deletes by row."""
         if not len(delta):
             return delta, [], delta.weights
@@ -221,7 +221,7 @@ class Arrangement:
             return delta, [], np.zeros_like(delta.weights)
         wanted = np.abs(delta.weights) if self._unique else np.maximum(-delta.weights, 0)
         remaining = wanted.copy()
-        places: list[Place] = []
+        slots: list[Slots] = []
         if self.pages is not None:
             sought = np.flatnonzero(remaining)
             codes = np.take(delta.codes, sought, axis=1)
@@ -230,35 +230,34 @@ class Arrangement:
         for run in [*self.memory, *([] if self.pages is None else reversed(self.pages.fetched))]:
             if not remaining.any():
                 break
-            place = self._place(run, delta, remaining)
-            places += [] if place is None else [place]
+            slots += self._slots(run, delta, remaining)
         missing = np.where(delta.weights < 0, remaining, 0)
         if not missing.any():
-            return delta, places, missing
+            return delta, slots, missing
         possible = replace(delta, weights=delta.weights + missing)
         kept = np.flatnonzero(possible.weights)
         number = np.full(len(delta), -1)
         number[kept] = np.arange(len(kept))
-        return possible.some(kept), [replace(place, rows=number[place.rows]) for place in places], missing
+        return possible.some(kept), [replace(each, rows=number[each.rows]) for each in slots], missing
 
-    def _place(self, run: Run, delta: Delta, remaining: Ints) -> Place | None:
+    def _slots(self, run: Run, delta: Delta, remaining: Ints) -> list[Slots]:
         """Return where a run has rows of a delta, and subtract them from ``remaining``."""
         rows, positions = run.alike(delta.keys, delta.codes, delta.hashes, remaining)
         if not len(rows):
-            return None
+            return []
         same = self.identity.same_at(delta.memory, rows, run.memory, positions)
         changes = np.empty(len(rows), np.int64)
         count = share_equal(rows, positions, same.view(np.uint8), delta.weights, run.weights, remaining, changes)
-        return Place(run, positions[:count], rows[:count], changes[:count]) if count else None
+        return [Slots(run, positions[:count], rows[:count], changes[:count])] if count else []
 
-    def change(self, delta: Delta, places: Sequence[Place], counts: Table, journal: Journal) -> None:
+    def change(self, delta: Delta, slots: Sequence[Slots], counts: Table, journal: Journal) -> None:
         """Apply what `locate` returned. ``counts`` are those of new rows."""
         fresh = delta.weights > 0
-        for place in places:
-            place.run.mark_changed(place.positions)
-            journal.change(place.run.weights, place.positions, place.weights)
-            self._removed += 0 if place.run.is_fetched else len(place.positions)
-            fresh[place.rows] = False
+        for each in slots:
+            each.run.mark_changed(each.positions)
+            journal.change(each.run.weights, each.positions, each.weights)
+            self._removed += 0 if each.run.is_fetched else len(each.positions)
+            fresh[each.rows] = False
         new = np.flatnonzero(fresh)
         if not len(new):
             return

@@ -17,7 +17,7 @@ from juncture.incremental.state.blocks import BlockRows
 from juncture.incremental.state.stored_run import StoredRun
 from juncture.kernels.array_types import Ints
 
-Place = tuple[int, int, int]
+OrderKey = tuple[int, int, int]
 """Key hash, first code and row hash."""
 
 
@@ -57,7 +57,7 @@ def merged_pieces(streams: Sequence[Iterator[Piece]]) -> Iterator[Piece]:
         if not held:
             return
         # All rows up to the least of the last rows of the pieces are in memory.
-        edge = min(place_of(piece.rows, len(piece.rows) - 1) for piece in held.values())
+        edge = min(order_key(piece.rows, len(piece.rows) - 1) for piece in held.values())
         parts = []
         for number, piece in list(held.items()):
             count = _up_to(piece.rows, edge)
@@ -111,12 +111,12 @@ def _codes(rows: BlockRows) -> Ints:
     return first
 
 
-def place_of(rows: BlockRows, row: int) -> Place:
+def order_key(rows: BlockRows, row: int) -> OrderKey:
     """Return the place of a row in the order on disk."""
     return int(rows.hashes[row]), int(_codes(rows)[row]), int(rows.row_hashes[row])
 
 
-def _up_to(rows: BlockRows, edge: Place) -> int:
+def _up_to(rows: BlockRows, edge: OrderKey) -> int:
     """Return the number of rows up to a position in the order."""
     key, code, row = np.uint64(edge[0]), edge[1], edge[2]
     codes = _codes(rows)

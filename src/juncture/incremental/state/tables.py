@@ -21,7 +21,7 @@ import pyarrow as pa
 from juncture.errors import StateError
 from juncture.incremental.state.arrangement import Arrangement
 from juncture.incremental.state.blocks import BlockRows
-from juncture.incremental.state.merging import Merge, Place, mergeable, place_of
+from juncture.incremental.state.merging import Merge, OrderKey, mergeable, order_key
 from juncture.incremental.state.pages import PageKeys, Pages, run_of, sorted_pieces
 from juncture.incremental.state.records import Checkpoint, Position
 from juncture.incremental.state.run import DiskCopy, Run, merged
@@ -113,7 +113,7 @@ class StateTables:
         self._others_bytes = others_bytes
         self._cache = BlockCache(self.policy.block_cache_bytes)
         self._merge: tuple[StateTable, Merge] | None = None
-        self._appended: dict[Arrangement, list[tuple[RunWriter, Place]]] = {}
+        self._appended: dict[Arrangement, list[tuple[RunWriter, OrderKey]]] = {}
         self._has_new_runs = False  # whether rows were written again that are committed in other runs
 
     @property
@@ -345,10 +345,10 @@ class StateTables:
             writers = self._appended.setdefault(arrangement, [])
             for run in runs:
                 for rows in sorted_pieces(run, table.key_hashes(run), self.policy.batch_rows)[1]:
-                    if not writers or place_of(rows, 0) < writers[-1][1]:
-                        writers.append((self._store.writer(is_sorted=True), place_of(rows, 0)))
+                    if not writers or order_key(rows, 0) < writers[-1][1]:
+                        writers.append((self._store.writer(is_sorted=True), order_key(rows, 0)))
                     self._store.add(writers[-1][0], rows)
-                    writers[-1] = writers[-1][0], place_of(rows, len(rows) - 1)
+                    writers[-1] = writers[-1][0], order_key(rows, len(rows) - 1)
             arrangement.memory = []
             table.keys.forget()
         release_unused()
