@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import juncture as jn
 from juncture.errors import SpecError
 from juncture.incremental.sql.binder import with_conditions_joined
+from support.state import ON_DISK, view_in
 
 TRADES = pa.schema({"sym": pa.string(), "ts": pa.int64(), "size": pa.int64()})
 QUOTES = pa.schema({"sym": pa.string(), "ts": pa.int64(), "bid": pa.int64()})
@@ -103,3 +105,25 @@ def test_as_of_what(join, message):
 )
 def test_match_condition_is_bound_as_on_at_equal_positions(query, bound):
     assert with_conditions_joined(f"FROM {query}") == f"FROM {bound}"
+
+
+def weighted(*rows):
+    schema = pa.schema({"k": pa.int64(), "n": pa.int64(), "_weight": pa.int64()})
+    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
+
+
+def test_copies_of_a_row_that_are_stored_apart_are_deleted_once_each(tmp_path):
+    sql = "SELECT l.k, l.n, r.n AS m FROM l ASOF JOIN r ON l.k = r.k AND l.n <= r.n"
+    sources = dict.fromkeys(("l", "r"), pa.schema({"k": pa.int64(), "n": pa.int64()}))
+    policy = replace(ON_DISK, initial_bytes=0, merged_runs=2)
+    with view_in(tmp_path / "state", sql, sources=sources, policy=policy) as view:
+        view.populate(l=weighted(*[(3, 0, 1)] * 3, (2, 0, 1)), r=weighted((3, 5, 1), (2, 5, 1)))
+        for _ in range(4):
+            # The copies are in one run in the end.
+            view._runtime.tables.finish_merges()
+            view.apply()
+        changes = view.apply(l=weighted((3, 0, -2)), r=weighted((3, 0, 1), (1, 10, 1)))
+        assert sorted(tuple(row.values()) for batch in changes for row in batch.to_pylist()) == [
+            (3, 0, 0, 1),
+            (3, 0, 5, -3),
+        ]

@@ -122,7 +122,7 @@ def _others(left: Delta, places: list[Slots], affected: list[tuple[Run, Position
         if id(place.run) in of_runs:
             # Their results are subtracted and added again with the current weights.
             there = np.isin(place.positions, of_runs[id(place.run)])
-            weights[place.rows[there]] -= place.weights[there]
+            np.subtract.at(weights, place.rows[there], place.weights[there])
     return replace(left, weights=weights).some(np.flatnonzero(weights))
 
 
