@@ -56,9 +56,12 @@ BOUNDED = {
         SELECT l.k, r.x, count(*) OVER (PARTITION BY l.n // 10) AS c FROM l LEFT JOIN r ON l.n = r.n AND l.k = r.k""",
     "as-of joins within a day": """
         SELECT l.k, l.n, r.n AS m FROM l ASOF LEFT JOIN r ON l.k = r.k AND l.day = r.day AND l.n >= r.n""",
+    "as-of joins": "SELECT l.k, l.n, r.n AS m FROM l ASOF LEFT JOIN r ON l.k = r.k AND l.n >= r.n",
+    "strict as-of joins": "SELECT l.k, l.n, r.n AS m FROM l ASOF JOIN r ON l.k = r.k AND l.n > r.n",
+    "as-of joins by an earlier time without a key": """
+        SELECT l.k, l.ts, r.ts AS m FROM l ASOF JOIN r ON l.ts >= r.ts + INTERVAL '3 seconds'""",
 }
 GROWING = {
-    "as-of joins": "SELECT l.k, l.n, r.n AS m FROM l ASOF LEFT JOIN r ON l.k = r.k AND l.n >= r.n",
     "later rows": "SELECT l.k, l.n, r.n AS m FROM l ASOF JOIN r ON l.k = r.k AND l.n <= r.n",
     "a total": "SELECT count(*), max(n), sum(x) FROM l",
     "keys alone": "SELECT l.n, r.x FROM l JOIN r ON l.k = r.k WHERE r.x = 1",

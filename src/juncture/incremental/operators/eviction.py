@@ -182,17 +182,33 @@ def final_rows(future: Future, batch: pa.RecordBatch, *, frontiers: Frontiers) -
     final = np.ones(batch.num_rows, np.bool_)
     for changes in future:
         excluded = np.zeros(batch.num_rows, np.bool_)
-        for bound in changes.bounds if changes.source in frontiers else ():
+        for bound in changes.bounds:
+            least = _least_value(bound, changes.source, frontiers)
+            if least is None:
+                continue
             try:
-                least = evaluate(bound.least, [frontiers[changes.source]], 1)[0]
                 values = evaluate(bound.value, batch.columns, batch.num_rows)
             except pa.ArrowException:
-                # The limit is outside the range of its type.
+                # A value is outside the range of its type.
                 continue
-            if least.is_valid:
-                excluded[true_rows(pc.less(values, least))] = True
+            excluded[true_rows(pc.less(values, least[0]))] = True
         final &= excluded
     return final
+
+
+def least_values(future: Future, frontiers: Frontiers) -> list[pa.Array] | None:
+    """Return an array with the limit of each change by its first bound; None if one of them is not known."""
+    limits = [_least_value(each.bounds[0], each.source, frontiers) for each in future]
+    return None if any(each is None for each in limits) else limits
+
+
+def _least_value(bound: Bound, source: str, frontiers: Frontiers) -> pa.Array | None:
+    """Return an array with the limit of a bound; None without a frontier, or outside the range of its type."""
+    try:
+        least = evaluate(bound.least, [frontiers[source]], 1) if source in frontiers else None
+    except pa.ArrowException:
+        return None
+    return None if least is None or least.null_count else least
 
 
 def retention(future: Future, names: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +14,12 @@ from juncture.columnar.conversion import converted
 from juncture.errors import JunctureError
 from juncture.incremental.changes.change_batch import ChangeBatch, ChangeBatches
 from juncture.incremental.expressions.expression import Constant, Expression, evaluate
+from juncture.incremental.operators.eviction import Frontiers, Future, least_values
 from juncture.incremental.operators.operator import ViewOperator, batch_of
 from juncture.incremental.operators.stored_join import StoredJoinOperator
 from juncture.kernels.array_types import Words
 from juncture.matching.output import Output, project, stored_join
+from juncture.spec.asof import ResolvedAsof
 from juncture.spec.base import Spec
 from juncture.spec.schema import SIDES, Side
 
@@ -42,6 +45,10 @@ class SpecJoinOperator(StoredJoinOperator):
         with self._readable_errors():
             resolved = spec.resolve(self._schemas["left"], self._schemas["right"])
             join = stored_join(resolved)
+        self._domain = join.domain if isinstance(join, ResolvedAsof) else None
+        # All changes that are possible, by bounds of the right value of an as-of join. Of the right rows before them,
+        # only the last one of each key is needed.
+        self.superseding: Future = ()
         self._shown = shown
         self._output = Output(join, resolved.user_schema(self._schemas["left"], self._schemas["right"]))
         super().__init__(label, types, sources, join, self._output)
@@ -50,6 +57,17 @@ class SpecJoinOperator(StoredJoinOperator):
         """Return the inserted and deleted rows of the join."""
         with self._readable_errors():
             return super().step([self._computed(side, flow) for side, flow in zip(SIDES, flows, strict=True)])
+
+    def forget(self, frontiers: Frontiers) -> None:
+        """Remove rows that no future change can need, once they may be the majority."""
+        super().forget(frontiers)
+        right = self.sides["right"]
+        if self._domain is None or not self.superseding or not right.arrangement.may_evict:
+            return
+        limits = least_values(self.superseding, frontiers)
+        if limits is not None:
+            limit = min(int(self._domain.encode(each)[0][0]) for each in limits)
+            right.arrangement.evict(partial(right.superseded, limit=limit))
 
     def stored_values(self, side: Side) -> list[Expression]:
         """Return the values of the stored columns of a side; NULL for those that are stored in another type."""

@@ -21,11 +21,12 @@ from juncture.incremental.operators.recompute import AggregateOperator
 from juncture.incremental.state.arrangement import Arrangement, Delta, Deltas, Journal, Slots, interval_codes
 from juncture.incremental.state.run import Run
 from juncture.incremental.state.tables import StateTable
-from juncture.kernels.array_types import Codes, Ints, Words
+from juncture.kernels.array_types import Codes, Ints, Mask, Words
 from juncture.kernels.hash_table import EMPTY
 from juncture.matching.asof import AsofCondition, check_asof
 from juncture.matching.condition import ComparedRows, condition_of
 from juncture.matching.output import Output, stored_schema
+from juncture.ordered.arithmetic import MIN_CODE
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import SIDES, Side
@@ -106,6 +107,18 @@ class JoinSide:
     def key_hashes(self, run: Run) -> Words:
         """Return the hashes of the keys of a run in memory, in the order of its groups."""
         return self._keys.key_hashes(run, lambda batch: self._compared(batch).keys)
+
+    def superseded(self, batch: pa.RecordBatch, *, limit: int) -> Mask:
+        """Return which rows have a first code below a limit, and below that of another such row of their key."""
+        keys, codes = self._coded(batch)
+        mask: Mask = (keys != EMPTY) & (codes[0] < limit)
+        rows = np.flatnonzero(mask)
+        distinct, index = np.unique(keys[rows], return_inverse=True)
+        last = np.full(len(distinct), MIN_CODE)
+        if len(rows):
+            self.arrangement.neighbours(distinct, np.full(len(distinct), limit - 1), 1, last, forward=False)
+        mask[rows] = codes[0, rows] < last[index]
+        return mask
 
     def _numbers(self, batch: pa.RecordBatch) -> tuple[Codes, Lines]:
         """Return the key codes of rows, and the lines by which they are found on disk: hashes and codes."""

@@ -219,7 +219,8 @@ class _OperatorBuilder:
 
     def _retain_sides(self, join: SpecJoinOperator, node: JoinNode) -> None:
         texts = []
-        joined_future = node.joined_future([self._future(each) for each in node.inputs])
+        futures = [self._future(each) for each in node.inputs]
+        joined_future = node.joined_future(futures)
         for number, (side, own) in enumerate(zip(SIDES, node.inputs, strict=True)):
             values = join.stored_values(side)
             of_side = list(zip(own.every_column, node.columns_of(number), strict=True))
@@ -227,6 +228,10 @@ class _OperatorBuilder:
             stored = [(InputColumn(each.type, place), each) for place, each in enumerate(values)]
             names = [shown(each, own.names) for each in values]
             self._retain(join, side, carry(future, stored, own.is_never_null, is_last=True), names)
+            asof_future = node.asof_future(futures) if side == "right" and side not in join.futures else ()
+            if asof_future and all(each.bounds for each in asof_future):
+                join.superseding = asof_future
+                join.retention = f"{retention(asof_future, own.names)}, except the last one of each key"
             texts.append(f"{side}: {join.retention}")
         join.retention = "; ".join(texts)
 

@@ -165,6 +165,14 @@ class JoinNode(_TwoInputNode):
                     future.append(replace(each, bounds=(*each.bounds, *others)))
         return tuple(future)
 
+    def asof_future(self, inputs: Sequence[Future]) -> Future:
+        """Return the changes of both sides, with bounds of the right value that an as-of join compares."""
+        if self.asof is None or self.asof.left.type != self.asof.right.type:
+            return ()
+        right = self.asof.right
+        future = (*carry(inputs[0], [(right, self.asof.left)]), *carry(inputs[1], [(right, right)]))
+        return tuple(replace(each, bounds=tuple(one for one in each.bounds if one.value == right)) for each in future)
+
     def columns_of(self, side: int) -> list[InputColumn]:
         """Return the columns of a side, among those of both sides in sequence."""
         return [InputColumn(each.type, each.index + side * self.width) for each in self.inputs[side].every_column]

@@ -218,19 +218,9 @@ def _kind(bound: Bound) -> str:
 Rule = Callable[[Bound, list[pa.DataType]], tuple[str, Any, int] | None]
 
 
-def _is_plain(data_type: pa.DataType) -> bool:
-    if pat.is_nested(data_type) or pat.is_duration(data_type):
-        return False
-    return not pat.is_null(data_type)
-
-
 def are_numbers(types: Sequence[pa.DataType]) -> bool:
     """Return whether all types are numeric."""
     return all(pat.is_integer(each) or pat.is_floating(each) or pat.is_decimal(each) for each in types)
-
-
-def _are_integers(types: Sequence[pa.DataType]) -> bool:
-    return all(pat.is_integer(each) for each in types)
 
 
 def _are_texts(bound: Bound) -> bool:
@@ -238,7 +228,7 @@ def _are_texts(bound: Bound) -> bool:
 
 
 def _same(types: Sequence[pa.DataType]) -> bool:
-    return len(set(types)) == 1 and _is_plain(types[0])
+    return len(set(types)) == 1 and not (pat.is_nested(types[0]) or pat.is_duration(types[0]) or pat.is_null(types[0]))
 
 
 def _comparison(bound: Bound, types: list[pa.DataType]) -> tuple[str, Any, int] | None:
@@ -265,7 +255,7 @@ def _arithmetic(bound: Bound, types: list[pa.DataType]) -> tuple[str, Any, int] 
 def _division(bound: Bound, types: list[pa.DataType]) -> tuple[str, Any, int] | None:
     if bound.op == "/":
         return ("divide", None, 2) if _same(types) and pat.is_floating(types[0]) else None
-    if not _same(types) or not _are_integers(types) or "HUGEINT" in bound.type:
+    if not _same(types) or not pat.is_integer(types[0]) or "HUGEINT" in bound.type:
         return None
     return ("int_divide" if bound.op == "//" else "remainder"), None, 2
 

@@ -315,6 +315,8 @@ class Arrangement:
         self.compact()
         if self.pages is not None:
             counts += self.pages.evict(is_final)
+            # What was read to find final rows.
+            self.pages.drop()
         self.evicted_to = self._rows_now()
         return np.concatenate(counts, axis=1)
 
