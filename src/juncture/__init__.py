@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from juncture.pipeline.pipeline import Pipeline
     from juncture.pipeline.problems import PipelineError
     from juncture.pipeline.run import RunReport
+    from juncture.pipeline.verify import StepVerification, VerifyReport
     from juncture.planner.many import ManyPlan, ManyReport
     from juncture.planner.plan import Analysis, Plan
     from juncture.planner.report import MatchReport, RowExplanation
@@ -97,8 +98,10 @@ __all__ = [
     "SpecError",
     "StateError",
     "Stats",
+    "StepVerification",
     "StreamJoin",
     "StreamProgress",
+    "VerifyReport",
     "View",
     "Where",
     "__version__",
@@ -166,8 +169,10 @@ _HOME = {
     "SpecError": "juncture.errors",
     "StateError": "juncture.errors",
     "Stats": "juncture.planner.statistics",
+    "StepVerification": "juncture.pipeline.verify",
     "StreamJoin": "juncture.streams.join",
     "StreamProgress": "juncture.streams.progress",
+    "VerifyReport": "juncture.pipeline.verify",
     "View": "juncture.incremental.view",
     "Where": "juncture.spec.where",
     "bounds": "juncture.predicate.intervals.bounds",

@@ -27,6 +27,10 @@ _COMMANDS = {
         "juncture.cli.pipeline:check",
         "Validate a pipeline against its source schemas, without reading rows or starting Spark.",
     ),
+    "verify": (
+        "juncture.cli.pipeline:verify",
+        "Compare the steps of a pipeline in one batch, as streams and over changes.",
+    ),
     "run": (
         "juncture.cli.pipeline:run",
         "Run a pipeline: read, join, check and write. Skip sinks whose inputs are unchanged.",

@@ -100,6 +100,36 @@ def check(
     results().print(Text(f"{file} is valid: {count(len(schemas), 'table')} checked, no rows read."))
 
 
+def verify(
+    file: File = FILE,
+    values: Set = None,
+    sample_rows: Annotated[
+        int, typer.Option("--sample", metavar="ROWS", min=1, help="Number of rows of each source.")
+    ] = 10_000,
+    seed: Annotated[int, typer.Option(metavar="NUMBER", help="Seed of batches, epochs and restarts.")] = 0,
+    as_json: _Json = False,
+) -> None:
+    """Compare the steps of a pipeline in one batch, as streams and over changes.
+
+    The exit code is 1 if a result differs.
+
+    [dim]juncture verify
+    juncture verify nightly.toml --sample 100000 --seed 7[/dim]
+    """
+    with step("Verifying"):
+        report = opened(file, values).verify(sample_rows=sample_rows, seed=seed)
+    if as_json:
+        typer.echo(json.dumps(report.to_dict(), ensure_ascii=False))
+    else:
+        rows = [(each.step, each.way, each.outcome, f"{each.rows:,}") for each in report.steps]
+        results().print(table_view(("step", "way", "outcome", "rows"), rows, numbers=("rows",)))
+        for each in report.steps:
+            if each.detail:
+                results().print(Text.assemble((f"{each.step}, {each.way}: ", "bold"), each.detail), soft_wrap=True)
+    if not report.is_equal:
+        raise typer.Exit(1)
+
+
 def run(
     file: File = FILE,
     values: Set = None,

@@ -78,6 +78,19 @@ def check_changes(file: File, schemas: Schemas, problems: Problems, engine: Engi
                 problems.add(("steps", name, *key), message)
 
 
+def unmaintainable(file: File, schemas: Schemas) -> dict[str, str]:
+    """Return why steps cannot be maintained in this process if all sources change, for the steps that cannot."""
+    refused = dict[str, str]()
+    live = frozenset([*file.sources, *file.steps])
+    for name in steps_in_order(file):
+        reasons = _refusals(file.steps[name], schemas) or _unplanned(
+            name, _planner(file, schemas, live - refused.keys())
+        )
+        if reasons:
+            refused[name] = reasons[0][1]
+    return refused
+
+
 def _check_together(file: File, sink: str, problems: Problems) -> None:
     """Add a problem for sources whose changes cannot be combined into epochs, because they have different origins."""
     reads = needed_for(file, [file.sinks[sink].from_])

@@ -87,7 +87,13 @@ class LocalEngine(Engine):
 
     def rows_of(self, name: str) -> pa.Table:
         """Return the rows of a source or step as a table."""
-        return _reader(self._table(name)).read_all()
+        return self.reader(name).read_all()
+
+    def reader(self, name: str) -> pa.RecordBatchReader:
+        """Return the rows of a source, or of a step that is computed, batch by batch."""
+        if name not in self._made:
+            self.make(name)
+        return _reader(self._table(name))
 
     def count(self, name: str, columns: Sequence[str]) -> tuple[int, dict[str, int]]:
         """Return the number of rows, and the number of nulls in columns."""

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from juncture.errors import SpecError, did_you_mean, optional_packages
+from juncture.errors import SpecError, did_you_mean, optional_packages, wrong_type
 from juncture.ordered.duration import TimeLength, duration_ns
 from juncture.pipeline.engine import Engine, Mode, Watch, unwatched
 from juncture.pipeline.graph import chosen_sinks, steps_in_order
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from juncture.pipeline.explain import Explained
     from juncture.pipeline.run import RunReport
     from juncture.pipeline.schemas import Schemas
+    from juncture.pipeline.verify import VerifyReport
 
 # Modules that validate and run a pipeline are imported late, so that errors in a file are reported without delay.
 
@@ -289,6 +290,55 @@ class Pipeline:
             return SparkEngine(self.file, schemas, session, watch, kept=kept, source_columns=source_columns)
 
         return run(self.file, sinks, begin, engine=name, force=force, watch=watch)
+
+    def verify(self, *, sample_rows: int | None = 10_000, seed: int = 0) -> VerifyReport:
+        """Compare the steps in one batch, as streams and over changes, over the first rows of each source.
+
+        The results have to be equal, as one definition means the same in all three. A difference shows for example rows
+        that are later than their declared order allows, or an SQL function that depends on the order of rows.
+
+        Parameters
+        ----------
+        sample_rows
+            The number of rows of each source, or None for all rows.
+        seed
+            The seed of batches, epochs, deleted rows and restarts. The same seed repeats them.
+
+        Returns
+        -------
+        VerifyReport
+            The outcome of each step: ``"equal"``, ``"different"`` with the first row that differs, or ``"refused"``
+            with the reason if a step cannot run as a stream or over changes.
+
+        Raises
+        ------
+        SpecError
+            If ``sample_rows`` is not positive.
+        PipelineError
+            If the pipeline cannot run in this process.
+        PlanError
+            If the package for state is not installed.
+
+        Notes
+        -----
+        Runs in this process. The rows of the sample and of all steps are held in memory.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> import juncture as jn
+        >>> from juncture.pipeline.example import write_example
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> _ = write_example(folder)
+        >>> report = jn.Pipeline.from_toml(folder / "juncture.toml").verify(sample_rows=500)
+        >>> report.is_equal
+        True
+        """
+        from juncture.pipeline.verify import verified
+
+        if sample_rows is not None and not (isinstance(sample_rows, int) and sample_rows > 0):
+            raise wrong_type("sample_rows", sample_rows, "a number of rows", "a positive integer, or None for all rows")
+        return verified(self.file, self.check(engine="local"), sample_rows, seed)
 
     def stream(
         self,
