@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import shutil
 
 import pyarrow as pa
 import pytest
@@ -30,6 +32,17 @@ EXAMPLES = {
     **{kind: near_examples(kind, spark=True, plain=True) for kind in ("range", "overlap", "where", "equi")},
     **{f"{kind}, aggregated": near_examples(kind, agg=True, spark=True, plain=True) for kind in ("range", "overlap")},
 }
+
+
+DECODED = ValueSizes(decoded_rows=1)
+"""Sizes with which the state of every bucket is kept decoded."""
+
+
+@pytest.fixture
+def local(tmp_path, monkeypatch):
+    """Give tasks the local folder of an executor."""
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
+    return tmp_path
 
 
 def an_order(rows: pa.Table, side: str, chance: random.Random) -> jn.Order | None:
@@ -66,8 +79,8 @@ def in_time(pieces: list[pa.Table], side: str, order: jn.Order | None) -> pa.Tab
 # Each takes three micro-batches of several tasks.
 @pytest.mark.one_in(2)
 @settings(max_examples=settings.default.max_examples // 2)
-@given(data=st.data(), seed=st.integers(0, 2**32 - 1))
-def test_the_join_of_all_rows_in_time(kind, data, seed):
+@given(data=st.data(), seed=st.integers(0, 2**32 - 1), has_faults=st.booleans())
+def test_the_join_of_all_rows_in_time(kind, data, seed, has_faults, local):
     example = data.draw(EXAMPLES[kind])
     # Streams refuse what passes over the nearest rows.
     assume(not isinstance(example.spec, jn.Asof) or not (example.spec.available_at or example.spec.where))
@@ -81,7 +94,7 @@ def test_the_join_of_all_rows_in_time(kind, data, seed):
         given_orders = [() if order is None else (order,) for order in orders]
         setup = Setup(example.spec, *(table.schema for table in tables), *given_orders, True, "count")
         pieces = [cut(table, chance, 3) for table in tables]
-        host = Host(setup, chance.choice([1, 3]), chance)
+        host = Host(setup, chance.choice([1, 3]), chance, DECODED, local if has_faults else None)
         answer = [each for left, right in zip(*pieces, strict=True) for each in host.step(left=left, right=right)]
         answer += [pa.Table.from_batches([batch]) for batch in host.close()]
     except DataError as error:
@@ -193,6 +206,43 @@ def test_a_damaged_state():
     handle.states["tables"].values.clear()
     with pytest.raises(jn.StateError, match=r"is damaged: a part of the left rows is missing"):
         given_rows(host, rows(("a", 6)), rows())
+
+
+def test_a_decoded_state_is_not_read_from_the_store(local):
+    host = a_host(1, jn.Range(on="ts", by="k", lower=-1_000_000, upper=0, how="left"), sizes=DECODED)
+    sizes = []
+    for step in range(40):
+        given_rows(host, times(step), rows(("a", 8)) if step % 5 == 4 else rows())
+        [folder] = (local / "juncture-state").iterdir()
+        sizes.append(sum(path.stat().st_size for path in folder.iterdir()))
+        assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+        assert folder.stat().st_mode & 0o777 == 0o700
+    [handle] = host.states.values()
+    assert handle.states["tables"].reads == 0
+    # Files whose arrays are no longer used are removed.
+    assert sizes[-1] < 5 * sizes[9]
+    shutil.rmtree(local / "juncture-state")
+    assert len(given_rows(host, rows(), rows(("b", 8)))) == 4_000 // 4 - 2
+    assert handle.states["tables"].reads > 0
+
+
+def test_decoded_states_of_stopped_queries_are_removed(local):
+    old = a_host(1, sizes=DECODED)
+    given_rows(old, rows(("a", 5)), rows())
+    [folder] = (local / "juncture-state").iterdir()
+    os.utime(folder, (0, 0))
+    given_rows(a_host(1, sizes=DECODED), rows(("a", 5)), rows())
+    assert not folder.exists()
+    assert given_rows(old, rows(), rows(("a", 4), (None, 9))) == [("a", 5)]
+
+
+def test_a_full_disk_keeps_no_decoded_state(local, monkeypatch):
+    usage = shutil.disk_usage(local)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1_000))
+    host = a_host(1, sizes=DECODED)
+    given_rows(host, times(0), times(0))
+    assert list((local / "juncture-state").iterdir()) == []
+    assert len(given_rows(host, times(1), times(1))) == 100
 
 
 def test_state_in_parts():

@@ -37,7 +37,7 @@ class ChangesHost(Host):
     def __init__(
         self, setup: ChangeSetup, buckets: int, chance: random.Random, sizes: ValueSizes | None = None
     ) -> None:
-        self.setup, self.buckets, self.chance, self.sizes = setup, buckets, chance, sizes
+        self.setup, self.buckets, self.chance, self.sizes, self.local = setup, buckets, chance, sizes, None
         self.hosted = HostedChanges(setup, LIMITS)
         self.states: dict[int, Handle] = {}
         self.metrics: list[dict[str, int]] = []

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import random
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -43,8 +45,10 @@ class Map:
     def __init__(self) -> None:
         self.values: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         self.bytes_written = 0
+        self.reads = 0
 
     def getValue(self, key: tuple[Any, ...]) -> tuple[Any, ...] | None:  # noqa: N802 - Spark's name
+        self.reads += 1
         return self.values.get(key)
 
     def updateValue(self, key: tuple[Any, ...], value: tuple[Any, ...]) -> None:  # noqa: N802 - Spark's name
@@ -86,10 +90,19 @@ class Host:
         Decides how rows are cut into tasks, and in which order packets come.
     sizes
         Sizes of values in the state store.
+    local
+        The local folder of an executor. If it has one, tasks fail and are repeated, and files in it are damaged.
     """
 
-    def __init__(self, setup: Setup, buckets: int, chance: random.Random, sizes: ValueSizes | None = None) -> None:
-        self.setup, self.buckets, self.chance, self.sizes = setup, buckets, chance, sizes
+    def __init__(
+        self,
+        setup: Setup,
+        buckets: int,
+        chance: random.Random,
+        sizes: ValueSizes | None = None,
+        local: Path | None = None,
+    ) -> None:
+        self.setup, self.buckets, self.chance, self.sizes, self.local = setup, buckets, chance, sizes, local
         self.hosted: HostedJoin = HostedStreams(setup)
         self.states: dict[int, Handle] = {}
         self.metrics: list[dict[str, int]] = []
@@ -103,7 +116,10 @@ class Host:
                     sent.setdefault(packet.target, []).append(packet)
         for target, packets in sent.items():
             self.chance.shuffle(packets)
-            yield from self._joined(target, packets)
+            if self.local is None:
+                yield from self._joined(target, packets)
+            else:
+                yield from self._joined_with_faults(target, packets, self.local)
 
     def _scattered(self, side: str, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         rows = rows.select([*self.hosted.columns(side), *(name for name in rows.column_names if name in MARKS)])
@@ -128,10 +144,26 @@ class Host:
             if (frame["content"] == Content.EMPTY).any():
                 self.metrics += frame.drop(columns=["content", "rows"]).to_dict("records")
 
+    def _joined_with_faults(self, target: int, packets: Sequence[Packet], local: Path) -> list[pa.Table]:
+        """Return the results of a task that has failed before, or is repeated after it succeeded, or neither."""
+        before, metrics = copy.deepcopy(self.states.get(target, Handle())), [*self.metrics]
+        if self.chance.random() < 0.3:
+            # The attempt is not committed.
+            list(self._joined(target, packets))
+            self.states[target], self.metrics = copy.deepcopy(before), metrics
+        found = list(self._joined(target, packets))
+        if self.chance.random() < 0.2:
+            committed, metrics = self.states[target], [*self.metrics]
+            self.states[target] = before
+            list(self._joined(target, packets))
+            self.states[target], self.metrics = committed, metrics
+        damage(local, self.chance)
+        return found
+
     def close(self) -> Iterator[pa.RecordBatch]:
         """Yield what would follow if nothing more came."""
         for target in self.states:
-            join, _ = self._processor(target).restored()
+            join, *_ = self._processor(target).restored()
             yield from join.close()
 
 
@@ -140,3 +172,21 @@ def _sent_on(frame: Any) -> pa.RecordBatch:
     columns = {"target": [0] * len(frame), "side": [None] * len(frame)}
     columns |= {name: frame[name].tolist() for name in ("content", "rows")}
     return pa.record_batch([pa.array(columns[each.name], each.type) for each in PACKET_SCHEMA], schema=PACKET_SCHEMA)
+
+
+def damage(folder: Path, chance: random.Random) -> None:
+    """Remove, shorten or change some files of a folder, or none."""
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        choice = chance.choice(["keep"] * 12 + ["remove", "shorten", "change", "replace"])
+        content, before = path.read_bytes(), path.stat()
+        if choice == "remove":
+            path.unlink()
+        elif choice == "shorten":
+            path.write_bytes(content[: len(content) // 2])
+        elif choice == "change":
+            # Times of files have steps of some milliseconds.
+            while path.stat().st_ctime_ns == before.st_ctime_ns:
+                path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        elif choice == "replace":
+            path.unlink()
+            path.write_bytes(bytes(len(content)))

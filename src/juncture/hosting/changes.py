@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.hosting.buckets import Buckets
-from juncture.hosting.hosted_join import HostedJoin, State, StoredBatch
+from juncture.hosting.hosted_join import HostedJoin, LoadedBatch, State, StoredBatch
 from juncture.incremental.changes.change_batch import ChangeBatch, read_changes
 from juncture.incremental.changes.identity import identity_of
 from juncture.incremental.dataflow import ANSWER
@@ -121,7 +122,7 @@ class ChangeBucket(ChangeJoin):
         """Return the progress as plain data, without rows."""
         return {"epoch": self._runtime.position.epoch, "missing": dict(self._runtime.position.missing)}
 
-    def load(self, side: Side, batch: pa.RecordBatch, state: State) -> StoredBatch:
+    def load(self, side: Side, batch: pa.RecordBatch, state: State) -> LoadedBatch:
         """Store rows from the state store. The lines of the state are weights and match counts."""
         arrangement = self._operator.sides[side].arrangement
         batch, hashes = unweighted(batch)
@@ -131,14 +132,18 @@ class ChangeBucket(ChangeJoin):
         weights, counts = state[0][order].astype(np.int64), np.take(state[1:], order, axis=1).astype(np.int64)
         run = Run(rows.batch, rows.keys, rows.codes, weights, rows.hashes, counts, arrangement.matching)
         arrangement.memory = [*arrangement.memory, run]
-        return StoredBatch(run, state, order)
+        return LoadedBatch(run, order)
 
     def batches(self, side: Side) -> Iterator[StoredBatch]:
         """Yield the stored rows of a side."""
         for run in self._operator.sides[side].arrangement.memory:
-            yield StoredBatch(run, np.concatenate([run.weights[None], run.counts]), np.arange(len(run)))
+            yield StoredBatch(run, partial(_state_of, run))
 
     def rows(self, stored: StoredBatch, positions: Ints) -> pa.RecordBatch:
         """Return some rows of a batch with their hashes."""
         assert isinstance(stored.source, Run)
         return weighted(stored.source.taken(positions), stored.source.hashes[positions])
+
+
+def _state_of(run: Run) -> State:
+    return np.concatenate([run.weights[None], run.counts])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -26,11 +26,22 @@ State = npt.NDArray[np.bool_] | npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class StoredBatch:
-    """Stored rows. ``source`` is the same object while they stay together; ``positions`` are those of the rows."""
+    """Stored rows. ``source`` is the same object while they stay together.
+
+    ``state`` returns the state of its rows, which is the same while ``version`` is, unless that is None.
+    """
 
     source: object
-    state: State
-    positions: Ints
+    state: Callable[[], State]
+    version: int | None = None
+
+
+@dataclass(frozen=True)
+class LoadedBatch:
+    """Rows from the state store: their source, and its positions in the batch from the store; None for the same."""
+
+    source: object
+    positions: Ints | None = None
 
 
 class Bucket(Protocol):
@@ -45,8 +56,8 @@ class Bucket(Protocol):
     def progress(self) -> dict[str, Any]:
         """Return the progress as plain data, without rows."""
 
-    def load(self, side: Side, batch: pa.RecordBatch, state: State, /) -> StoredBatch:
-        """Store rows from the state store. The positions of the result are those in ``batch``."""
+    def load(self, side: Side, batch: pa.RecordBatch, state: State, /) -> LoadedBatch:
+        """Store rows from the state store."""
 
     def batches(self, side: Side, /) -> Iterator[StoredBatch]:
         """Yield the stored rows of a side."""
@@ -70,6 +81,11 @@ class HostedJoin(ABC):
     @abstractmethod
     def join(self) -> Resolved:
         """The join in the types of stored rows."""
+
+    @property
+    def shared(self) -> Sequence[object] | None:
+        """What buckets refer to and never changes. None means that buckets are read from the state store only."""
+        return None
 
     @abstractmethod
     def described(self) -> dict[str, Any]:

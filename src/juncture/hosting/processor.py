@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from juncture.errors import JunctureError, StateError
+from juncture.hosting.decoded import DecodedState, decoded_folder
 from juncture.hosting.hosted_join import Bucket, HostedJoin
 from juncture.hosting.stored_rows import StoredRows, ValueSizes
 from juncture.spark.tasks.packets import PACKET_SCHEMA, Content, error_packet, read_packets
@@ -49,9 +50,9 @@ class JoinProcessor(StatefulProcessor):
         """Yield the results of the packets of one bucket."""
         freeze_imports()
         try:
-            bucket, stored_rows = self.restored()
+            bucket, stored_rows, decoded = self.restored()
             batches = bucket.step(read_packets(map(_received, rows)))
-            self._save(bucket, stored_rows)
+            self._save(bucket, stored_rows, decoded)
         except JunctureError as error:
             yield self._sent(Content.ERROR, [to_ipc(error_packet(error).rows)])
             return
@@ -64,16 +65,22 @@ class JoinProcessor(StatefulProcessor):
     def close(self) -> None:
         """Do nothing: all state is in the state store."""
 
-    def restored(self) -> tuple[Bucket, StoredRows]:
-        """Return the bucket after the last micro-batch, and its rows in the state store."""
+    def restored(self) -> tuple[Bucket, StoredRows, DecodedState | None]:
+        """Return the bucket after the last micro-batch, its rows in the state store, and what keeps both decoded."""
         stored = self._progress.get()
         saved = {} if stored is None else json.loads(stored[0])
         if stored is not None:
             self._check(saved)
+        decoded, shared, local = None, self._hosted.shared, decoded_folder()
+        if shared is not None and local is not None:
+            decoded = DecodedState(local, [*shared, self._values], saved.get("decoded"))
+            state = decoded.load()
+            if state is not None:
+                return *state, decoded
         bucket = self._hosted.bucket(saved.get("progress"))
-        stored_rows = StoredRows(self._values, saved.get("rows", {}), self._hosted.state_type, self._sizes)
-        stored_rows.read(bucket)
-        return bucket, stored_rows
+        stored_rows = StoredRows(self._values, self._hosted.state_type, self._sizes)
+        stored_rows.read(bucket, saved.get("rows", {}))
+        return bucket, stored_rows, decoded
 
     def _check(self, saved: Mapping[str, Any]) -> None:
         """Raise an error if a checkpoint belongs to another join or version."""
@@ -99,7 +106,7 @@ class JoinProcessor(StatefulProcessor):
                 name="JN-STATE-PARTITIONS",
             )
 
-    def _save(self, bucket: Bucket, stored_rows: StoredRows) -> None:
+    def _save(self, bucket: Bucket, stored_rows: StoredRows, decoded: DecodedState | None) -> None:
         saved = {
             "version": self._hosted.version,
             "join": self._hosted.described(),
@@ -107,6 +114,8 @@ class JoinProcessor(StatefulProcessor):
             "progress": bucket.progress(),
             "rows": stored_rows.write(bucket),
         }
+        if decoded is not None and stored_rows.rows >= self._sizes.decoded_rows:
+            saved["decoded"] = decoded.save((bucket, stored_rows))
         self._progress.update((json.dumps(saved),))
 
     def _sent(

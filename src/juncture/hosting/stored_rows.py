@@ -18,8 +18,10 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.errors import StateError
 from juncture.hosting.hosted_join import Bucket, State, StoredBatch
+from juncture.kernels.array_types import Ints
 from juncture.spec.schema import SIDES, Side
 from juncture.streams.checkpoint import from_ipc, to_ipc
+from juncture.streams.state.segment import freeze
 
 
 class ValueMap(Protocol):
@@ -37,39 +39,66 @@ class ValueMap(Protocol):
 
 @dataclass(frozen=True)
 class ValueSizes:
-    """Sizes of values in the state store: at most ``part_bytes`` of columns, and the state of ``block_rows`` rows."""
+    """Sizes of values in the state store: at most ``part_bytes`` of columns, and the state of ``block_rows`` rows.
+
+    A bucket with at least ``decoded_rows`` is also kept decoded.
+    """
 
     part_bytes: int = 16 << 20
     block_rows: int = 1 << 10
+    decoded_rows: int = 1 << 15
 
 
 @dataclass(frozen=True)
 class _Written:
-    """A batch in the state store: the number of values of its columns, its rows in the bucket, and its state."""
+    """A batch in the state store: the number of values of its columns, and its state."""
 
     number: int
     parts: int
-    stored: StoredBatch
+    source: object  # the same rows in the bucket
+    positions: Ints | None  # of these rows in the batch; -1 if it is not there; None for 0, 1, 2 and so on
     state: State
+    version: int | None  # of the state, as in `StoredBatch`
+
+    @property
+    def rows(self) -> int:
+        """Number of rows, including deleted ones."""
+        return int(self.state.shape[1])
+
+    def updated(self, stored: StoredBatch) -> _Written:
+        """Return the batch with the state that its rows have now."""
+        if self.version is not None and self.version == stored.version:
+            return self
+        state = stored.state()
+        if self.positions is not None:
+            here = np.flatnonzero(self.positions >= 0)
+            written = np.zeros_like(self.state)
+            written[:, self.positions[here]] = state[:, here]
+            state = written
+        freeze(state)
+        return replace(self, state=state, version=stored.version)
 
 
 class StoredRows:
-    """The stored rows of one bucket. ``manifest`` is what `write` returned last."""
+    """The stored rows of one bucket."""
 
-    def __init__(
-        self, values: ValueMap, manifest: Mapping[str, Any], state_type: npt.DTypeLike, sizes: ValueSizes
-    ) -> None:
+    def __init__(self, values: ValueMap, state_type: npt.DTypeLike, sizes: ValueSizes) -> None:
         self._values = values
-        self._next: int = manifest.get("next", 0)
-        self._manifest: dict[Side, list[list[int]]] = {side: manifest.get(side, []) for side in SIDES}
+        self._next = 0
         self._type = np.dtype(state_type)
         self._sizes = sizes
         self._written: dict[Side, list[_Written]] = {"left": [], "right": []}
 
-    def read(self, bucket: Bucket) -> None:
-        """Load the rows into a bucket."""
+    @property
+    def rows(self) -> int:
+        """Number of rows, including deleted ones."""
+        return sum(written.rows for side in SIDES for written in self._written[side])
+
+    def read(self, bucket: Bucket, manifest: Mapping[str, Any]) -> None:
+        """Load the rows into a bucket. ``manifest`` is what `write` returned last."""
+        self._next = manifest.get("next", 0)
         for side in SIDES:
-            for number, parts, rows in self._manifest[side]:
+            for number, parts, rows in manifest.get(side, []):
                 batch = from_ipc(b"".join(self._read(number, map(str, range(parts)), side))).to_batches()[0]
                 blocks = self._read(number, self._blocks(rows), side)
                 starts = range(0, rows, self._sizes.block_rows)
@@ -82,36 +111,52 @@ class StoredRows:
                 )
                 living = np.flatnonzero(state[0])
                 rows_alive = batch if len(living) == rows else rows_of(batch, array_of(living, pa.int64()))
-                stored = bucket.load(side, rows_alive, state[:, living])
-                stored = replace(stored, positions=living[stored.positions])
-                self._written[side].append(_Written(number, parts, stored, state))
+                loaded = bucket.load(side, rows_alive, state[:, living])
+                positions = living if loaded.positions is None else living[loaded.positions]
+                freeze(state, positions)
+                self._written[side].append(_Written(number, parts, loaded.source, positions, state, None))
 
     def write(self, bucket: Bucket) -> dict[str, Any]:
         """Write the changes of the bucket, and return as plain data what `read` needs."""
-        return {side: list(self._manifest_of(side, bucket)) for side in SIDES} | {"next": self._next}
+        self._written = {side: list(self._write_side(side, bucket)) for side in SIDES}
+        manifest = {side: [[each.number, each.parts, each.rows] for each in self._written[side]] for side in SIDES}
+        return manifest | {"next": self._next}
 
-    def _manifest_of(self, side: Side, bucket: Bucket) -> Iterator[list[int]]:
-        """Write the batches of a side, and yield what `read` needs of each."""
-        known = {id(each.stored.source): each for each in self._written[side]}
+    def _write_side(self, side: Side, bucket: Bucket) -> Iterator[_Written]:
+        """Write the batches of a side, and yield them."""
+        known = {id(each.source): each for each in self._written[side]}
         for stored in bucket.batches(side):
-            living = np.flatnonzero(stored.state[0])
-            if not len(living):
+            before = known.pop(id(stored.source), None)
+            if before is None:
+                state = stored.state()
+                living = np.flatnonzero(state[0])
+                if len(living):
+                    yield self._write_new(stored, state, living, bucket)
                 continue
-            written = known.pop(id(stored.source), None)
-            if written is None:
-                number, self._next = self._next, self._next + 1
-                parts = self._write_rows(number, bucket.rows(stored, living))
-                self._write_state(number, stored.state[:, living], None)
-                yield [number, parts, len(living)]
-                continue
-            # Rows that were deleted before are not in the bucket.
-            state = np.zeros_like(written.state)
-            state[:, written.stored.positions] = stored.state
-            self._write_state(written.number, state, written.state)
-            yield [written.number, written.parts, state.shape[1]]
+            written = before.updated(stored)
+            if written is not before:
+                if not written.state[0].any():
+                    known[id(stored.source)] = before
+                    continue
+                self._write_state(written.number, written.state, before.state)
+            yield written
         for written in known.values():
-            for name in (*self._blocks(written.state.shape[1]), *map(str, range(written.parts))):
+            for name in (*self._blocks(written.rows), *map(str, range(written.parts))):
                 self._values.removeKey((f"{written.number} {name}",))
+
+    def _write_new(self, stored: StoredBatch, state: State, living: Ints, bucket: Bucket) -> _Written:
+        """Write the living rows of a batch that is not in the state store."""
+        number, self._next = self._next, self._next + 1
+        parts = self._write_rows(number, bucket.rows(stored, living))
+        positions = None
+        if len(living) < state.shape[1]:
+            positions = np.full(state.shape[1], -1)
+            positions[living] = np.arange(len(living))
+            state = state[:, living]
+            freeze(positions)
+        freeze(state)
+        self._write_state(number, state, None)
+        return _Written(number, parts, stored.source, positions, state, stored.version)
 
     def _write_rows(self, number: int, rows: pa.RecordBatch) -> int:
         """Write the columns of a batch, and return the number of parts."""
@@ -122,10 +167,13 @@ class StoredRows:
         return len(starts)
 
     def _write_state(self, number: int, state: State, before: State | None) -> None:
-        for block, name in enumerate(self._blocks(state.shape[1])):
-            here = slice(block * self._sizes.block_rows, (block + 1) * self._sizes.block_rows)
-            if before is None or not np.array_equal(state[:, here], before[:, here]):
-                self._values.updateValue((f"{number} {name}",), (_encoded(state[:, here]),))
+        """Write the blocks of the state that differ from those before."""
+        names, size = self._blocks(state.shape[1]), self._sizes.block_rows
+        changed = np.arange(len(names))
+        if before is not None:
+            changed = np.unique(np.flatnonzero((state != before).any(axis=0)) // size)
+        for block in changed.tolist():
+            self._values.updateValue((f"{number} {names[block]}",), (_encoded(state[:, block * size :][:, :size]),))
 
     def _blocks(self, rows: int) -> list[str]:
         """Return the names of the blocks of ``rows`` rows."""

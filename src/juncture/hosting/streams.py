@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.hosting.buckets import Buckets
-from juncture.hosting.hosted_join import HostedJoin, State, StoredBatch
+from juncture.hosting.hosted_join import HostedJoin, LoadedBatch, State, StoredBatch
 from juncture.hosting.progress import observed
 from juncture.incremental.join import schema_text
 from juncture.kernels.array_types import Ints
@@ -28,6 +28,7 @@ from juncture.streams.checkpoint import Snapshot
 from juncture.streams.join import StreamJoin
 from juncture.streams.plan import Setup, StreamPlan
 from juncture.streams.progress import OBSERVED, Scale
+from juncture.streams.state.segment import StateBatch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -65,6 +66,11 @@ class HostedStreams(HostedJoin):
     def join(self) -> Resolved:
         """The join in the types of stored rows."""
         return self.plan.join
+
+    @property
+    def shared(self) -> Sequence[object]:
+        """The plan, and the parts of it that operators refer to."""
+        return self.plan.shared
 
     def described(self) -> dict[str, Any]:
         """Return the definition as plain data."""
@@ -110,6 +116,10 @@ class HostedStreams(HostedJoin):
             metrics["last"] = F.max(f"{side}_passed") + F.lit(delay)
             results = observed(results, token, side, metrics, Scale(kind.kind, kind.zoned, sign, delay))
         return results.observe(OBSERVED.format(join=token, side="out"), F.sum("output_rows").alias("rows"))
+
+
+def _state_of(stored: StateBatch) -> State:
+    return np.stack(stored.masks())
 
 
 @lru_cache(maxsize=8)
@@ -167,15 +177,15 @@ class StreamBucket(StreamJoin):
         """Return the progress as plain data: a snapshot without rows."""
         return self._progress()
 
-    def load(self, side: Side, batch: pa.RecordBatch, state: State) -> StoredBatch:
+    def load(self, side: Side, batch: pa.RecordBatch, state: State) -> LoadedBatch:
         """Store rows from the state store. The second line of the state marks rows that have had a match."""
         self._operator.load(side, batch, state[1].astype(np.bool_))
-        return StoredBatch(batch, state, np.arange(batch.num_rows))
+        return LoadedBatch(batch)
 
     def batches(self, side: Side) -> Iterator[StoredBatch]:
         """Yield the stored rows of a side. Loaded rows are in the batches that were passed to `load`, if unchanged."""
         for held in self._operator.stores[side].batches():
-            yield StoredBatch(held.batch, np.stack([held.alive, held.matched]), np.arange(held.batch.num_rows))
+            yield StoredBatch(held.batch, partial(_state_of, held), held.version)
 
     def rows(self, stored: StoredBatch, positions: Ints) -> pa.RecordBatch:
         """Return some rows of a batch."""

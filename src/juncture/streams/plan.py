@@ -100,6 +100,8 @@ class StreamPlan:
         self.bounds: Mapping[Side, Bounds] | Mapping[Side, AsofBounds]
         self.operator: Callable[[Mapping[Side, Frontier]], StreamOperator]
         """Creates an operator without rows. The caller advances the frontiers."""
+        self.shared: tuple[object, ...]
+        """What joins refer to and never changes."""
         self._plan_operator()
         if not setup.allow_unbounded:
             for side in SIDES:
@@ -110,15 +112,20 @@ class StreamPlan:
         if isinstance(self.join, ResolvedAsof):
             asof_bounds = AsofBounds.of_sides(self.join, self.orders)
             self.bounds = asof_bounds
-            self.operator = partial(AsofJoin, self.join, asof_bounds["left"].future, self.output)
+            self._plan(AsofJoin, self.join, asof_bounds["left"].future, self.output)
             return
         condition = condition_of(self.join, ordered_columns(self.orders))
         bounds = {side: Bounds(condition, side, self.orders[other_side(side)]) for side in SIDES}
         self.bounds = bounds
         if self.join.aggregates:
-            self.operator = partial(AggregateJoin, condition, bounds)
+            self._plan(AggregateJoin, condition, bounds)
         else:
-            self.operator = partial(PairJoin, condition, bounds, self.output)
+            self._plan(PairJoin, condition, bounds, self.output)
+
+    def _plan(self, operator: Callable[..., StreamOperator], *parts: object) -> None:
+        self.operator = partial(operator, *parts)
+        orders = [each for side in SIDES for each in self.orders[side]]
+        self.shared = (self, self.setup, self.schema, self.join, *orders, *parts)
 
     @cached_property
     def described(self) -> dict[str, Any]:

@@ -61,4 +61,4 @@ def _measure(results: Path, names: list[str], rounds: int) -> None:
 
 def _files(name: str) -> tuple[object, ...]:
     each = CONTESTANTS[name]
-    return each.section, each.rows, each.keys, each.batches
+    return each.section, each.rows, each.keys, each.batches, each.held_batches

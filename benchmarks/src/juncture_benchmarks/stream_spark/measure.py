@@ -36,7 +36,7 @@ def measured(session: SparkSession, names: Sequence[str], rounds: int) -> dict[s
     figures: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     with tempfile.TemporaryDirectory() as work:
         one = CONTESTANTS[names[0]]
-        workload = Workload(Path(work), sum(one.batches), one.rows, one.keys)
+        workload = Workload(Path(work), sum(one.batches), one.rows, one.keys, one.held_batches)
         workload.write()
         answer = workload.answer(spec_of(one.section))
         for number in range(rounds):
@@ -69,7 +69,7 @@ def _run(session: SparkSession, contestant: Contestant, workload: Workload, name
     is_counted = F.col("k") != LAST_KEY
     seen = rows.observe("answer", F.count_if(is_counted).alias("rows"), F.sum("right_id").alias("ids"))
     progress, samples = _watched(seen, workload.folder / f"checkpoint-{name}")
-    warm = contestant.batches[0]
+    warm = contestant.held_batches + contestant.batches[0]
     timed = [each for each in progress if each["numInputRows"]][warm:-1]
     times = [each["durationMs"]["triggerExecution"] / 1000 for each in timed]
     before = next((sample for sample in samples if sample.batch >= timed[0]["batchId"] - 1), samples[0])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from juncture_benchmarks.stream_spark.workload import DELAY, SIDES, Workload
+from juncture_benchmarks.stream_spark.workload import SIDES, Workload
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,7 +35,9 @@ class Contestant:
     rows, keys
         Of the workload: rows of a micro-batch, of both sides together. Rows for each key are the same for all.
     batches
-        Number of measured micro-batches, and of warm-up micro-batches before.
+        Number of warm-up micro-batches, and of measured ones after them.
+    held_batches
+        Number of large micro-batches before, whose rows are kept.
     """
 
     title: str
@@ -44,6 +46,7 @@ class Contestant:
     rows: int
     keys: int
     batches: tuple[int, int]
+    held_batches: int = 0
 
 
 def spec_of(section: str) -> Any:
@@ -69,7 +72,7 @@ def _ours(section: str) -> Callable[[SparkSession, Workload], DataFrame]:
         """Return Juncture's join."""
         import juncture as jn
 
-        order = jn.Order("ts", delay=DELAY)
+        order = jn.Order("ts", delay=workload.delay)
         left, right = _streams(session, workload)
         return jn.stream(left, right, spec_of(section), left_order=order, right_order=order)
 
@@ -135,6 +138,7 @@ SECTIONS = {
     "asof": "As-of join, final, left",
     "range": "Range join of one second before and after, left, with a match per row",
     "dense": "The same with 25 matches per row",
+    "held": "The same with a match per row, while rows of earlier micro-batches are kept",
 }
 """Titles of sections."""
 
@@ -152,5 +156,8 @@ CONTESTANTS = {
     "range-by-hand": Contestant(_HAND, "range", _by_hand, 40_000, 40_000 // 60, (3, 4)),
     "dense": Contestant("Juncture", "dense", _ours("dense"), 500_000, 500_000 // 1_500, (4, 4)),
     "dense-by-hand": Contestant(_HAND, "dense", _by_hand, 40_000, 40_000 // 1_500, (2, 2)),
+    "held-none": Contestant("Juncture", "held", _ours("held"), 40_000, 40_000 // 60, (6, 10)),
+    "held-1M": Contestant("Juncture, 1M rows", "held", _ours("held"), 40_000, 40_000 // 60, (6, 10), held_batches=2),
+    "held-5M": Contestant("Juncture, 5M rows", "held", _ours("held"), 40_000, 40_000 // 60, (6, 10), held_batches=10),
 }
 """Queries by name. Matches per row are a sixtieth of the rows per key."""

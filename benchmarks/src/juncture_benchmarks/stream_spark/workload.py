@@ -12,10 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-__all__ = ["DELAY", "LAST_KEY", "SIDES", "Workload"]
+__all__ = ["LAST_KEY", "SIDES", "Workload"]
 
 SIDES = ("left", "right")
-DELAY = "1s"
 LAST_KEY = "the end"
 """The key of the rows that let all others go: Spark's own joins see no row without one."""
 _SECOND = 1_000_000
@@ -23,6 +22,9 @@ _SECONDS = 60
 """Time span of a micro-batch."""
 _BEYOND = 10
 """Spans between the last rows and all others: more than any window, also of several operators in sequence."""
+_BEYOND_HELD = 2 * 24 * 60
+_HELD_ROWS = 500_000
+"""Number of rows of a large micro-batch, of both sides."""
 _FIRST = 1_700_000_000
 """Time of the first file and row. Spark treats rows at the beginning of time as late."""
 
@@ -37,12 +39,20 @@ class Workload:
         Folder of the files.
     batches, rows, keys
         Number of micro-batches, of rows of both sides in each, and of keys.
+    held_batches
+        Number of large micro-batches before them, whose rows are kept, since rows may be as late as a day.
     """
 
     folder: Path
     batches: int
     rows: int
     keys: int
+    held_batches: int = 0
+
+    @property
+    def delay(self) -> str:
+        """The greatest delay of rows."""
+        return "1d" if self.held_batches else "1s"
 
     def write(self) -> None:
         """Write the files, each with a time at which it appeared, by which Spark reads them in turn."""
@@ -50,8 +60,9 @@ class Workload:
         for place, side in enumerate(SIDES):
             target = self.folder / side
             target.mkdir(parents=True, exist_ok=True)
-            for number in range(self.batches + 1):
-                table = self._rows(number, place, random) if number < self.batches else self._last(target)
+            count = self.held_batches + self.batches
+            for number in range(count + 1):
+                table = self._rows(number, place, random) if number < count else self._last(target)
                 path = target / f"{number:04}.parquet"
                 pq.write_table(table, path)
                 os.utime(path, (_FIRST + number, _FIRST + number))
@@ -63,12 +74,13 @@ class Workload:
 
     def _rows(self, number: int, place: int, random: np.random.Generator) -> pa.Table:
         """Return the rows of one file, which are in order but for half of the delay."""
-        count = self.rows // len(SIDES)
+        rows = _HELD_ROWS if number < self.held_batches else self.rows
+        count = rows // len(SIDES)
         grown = np.sort(random.integers(0, _SECONDS * _SECOND, count)) + self._start(number)
         times = grown - random.integers(0, _SECOND // 2, count)
         keys = pa.array(random.integers(0, self.keys, count).astype(np.int32))
         names = pa.array([f"key {key:05}" for key in range(self.keys)])
-        ids = np.arange(count) * len(SIDES) + place + number * self.rows
+        ids = np.arange(count) * len(SIDES) + place + number * _HELD_ROWS
         return pa.table(
             {
                 "ts": pa.array(times, pa.timestamp("us", "UTC")),
@@ -81,7 +93,8 @@ class Workload:
     def _last(self, target: Path) -> pa.Table:
         """Return a row beyond all others, with a key that matches no row."""
         schema = pq.read_schema(target / "0000.parquet")
-        last = pa.array([self._start(self.batches + _BEYOND)], pa.timestamp("us", "UTC"))
+        beyond = _BEYOND if not self.held_batches else _BEYOND_HELD
+        last = pa.array([self._start(self.held_batches + self.batches + beyond)], pa.timestamp("us", "UTC"))
         rest = (pa.nulls(1, field.type) for field in list(schema)[2:])
         return pa.table([last, pa.array([LAST_KEY]), *rest], schema=schema)
 

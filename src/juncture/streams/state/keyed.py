@@ -13,7 +13,7 @@ from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.row_order import arrange_rows, sort_rows
 from juncture.matching.candidates import Table, first_codes, key_groups, lines_of, matching_pairs
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
-from juncture.streams.state.segment import Arranged, Segment
+from juncture.streams.state.segment import Arranged, Segment, freeze
 from juncture.streams.state.store import RowStore
 
 
@@ -23,6 +23,7 @@ class KeyedSegment(Segment):
     def __init__(self, batch: pa.RecordBatch, new_rows: Arranged, matched: Mask, matching: int) -> None:
         super().__init__(batch, new_rows, matched)
         self.groups, self.starts = key_groups(self.keys, self.codes, self.least)
+        freeze(self.groups, self.starts)
         self._matching = matching
         self._greatest = self.codes[0].max(initial=MIN_CODE) if matching else MAX_CODE
         self._reach = kernels.reach_of(self.codes) if matching > 1 else kernels.UNLIMITED
@@ -46,6 +47,7 @@ class KeyedSegment(Segment):
         if not kept.all():
             raise AssertionError("a segment is compacted before its keys are forgotten")
         self.keys, self.groups = mapping[self.keys], mapping[self.groups]
+        freeze(self.keys, self.groups)
 
 
 def arrange(keys: Codes, codes: Table, key_count: int) -> Arranged:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,15 +20,20 @@ from juncture.streams.frontier import Limits
 
 @dataclass(frozen=True)
 class StateBatch:
-    """Stored rows. ``batch`` is the same object while they stay together; ``alive`` and ``matched`` are masks of it."""
+    """Stored rows. ``batch`` is the same object while they stay together.
+
+    ``masks`` returns its rows that can still match, and those that have had a match. They are the same while
+    ``version`` is, unless that is None.
+    """
 
     batch: pa.RecordBatch
-    alive: Mask
-    matched: Mask
+    masks: Callable[[], tuple[Mask, Mask]]
+    version: int | None = None
 
     def living(self) -> tuple[pa.RecordBatch, Mask]:
         """Return the rows that can still match, and a mask of those that have had a match."""
-        return rows_at(self.batch, np.flatnonzero(self.alive)), self.matched[self.alive]
+        alive, matched = self.masks()
+        return rows_at(self.batch, np.flatnonzero(alive)), matched[alive]
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,7 @@ class Segment(ABC):
         self.rows = new_rows.rows
         self.keys = new_rows.keys
         self.codes = new_rows.codes
+        freeze(self.rows, self.keys, self.codes)
         self.matched = matched  # positions whose rows have had a match
         self.alive = np.ones(len(self.rows), np.bool_)  # positions whose rows can still match
         self.alive_rows = len(self.rows)
@@ -112,7 +118,18 @@ class Segment(ABC):
 
     def state(self) -> StateBatch:
         """Return the batch, with the masks in the order of its rows."""
+        # Rows are only evicted, and marks only set.
+        version = len(self.rows) - self.alive_rows + int(np.count_nonzero(self.matched))
+        return StateBatch(self.batch, self._masks, version)
+
+    def _masks(self) -> tuple[Mask, Mask]:
         alive, matched = np.zeros((2, self.batch.num_rows), np.bool_)
         alive[self.rows] = self.alive
         matched[self.rows] = self.matched
-        return StateBatch(self.batch, alive, matched)
+        return alive, matched
+
+
+def freeze(*arrays: npt.NDArray[Any]) -> None:
+    """Mark arrays as ones that never change, so that a copy of them on disk stays valid."""
+    for array in arrays:
+        array.flags.writeable = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -154,7 +155,11 @@ class SortedRows:
         alive[self.slots] = True
         for batch, first, last in zip(self._batches, self._edges[:-1], self._edges[1:], strict=True):
             if alive[first:last].any():
-                yield StateBatch(batch, alive[first:last], self._matched[first:last].copy())
+                yield StateBatch(batch, partial(_masks, alive[first:last], self._matched[first:last]))
+
+
+def _masks(alive: Mask, matched: Mask) -> tuple[Mask, Mask]:
+    return alive, matched.copy()
 
 
 def _rows(batch: pa.RecordBatch, rows: npt.NDArray[np.int64]) -> pa.RecordBatch:
