@@ -1,7 +1,8 @@
 """Verify a pipeline: its steps in one batch, as streams and over changes have to give the same rows of a sample.
 
-Rows of streams arrive in random batches, and changes in random epochs with rows that are deleted again. Both are
-interrupted: streams are saved and restored, and maintained steps are closed and opened from their state.
+Rows of streams arrive in random batches, as far from their order as they may be. Changes arrive in random epochs, with
+rows that are deleted again. Both are interrupted: streams are saved and restored, and maintained steps are closed and
+opened from their state.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ from juncture.pipeline.local_changes import MaintainedSteps
 from juncture.pipeline.model import Derived, File, JoinStep, SourceSection
 from juncture.pipeline.schemas import Schemas
 from juncture.pipeline.sources import orders_of
+from juncture.spec.schema import SIDES, Side
 from juncture.streams.join import StreamJoin
+from juncture.streams.order import SideOrder
 
 Way = Literal["stream", "changes"]
 Outcome = Literal["equal", "different", "refused"]
@@ -208,12 +211,14 @@ def _is_close(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
 
 def _streamed(file: File, step: JoinStep, rows: Mapping[str, pa.Table], chance: random.Random, folder: Path) -> Answer:
     """Join two tables as streams, in random batches, saved and restored between some of them."""
-    tables, orders, assumed = dict[str, pa.Table](), dict[str, list[Order] | None](), list[str]()
-    for side, name, keys in zip(("left", "right"), step.inputs, step.spec.ordered_keys(), strict=True):
+    tables, orders, assumed = dict[Side, pa.Table](), dict[Side, list[Order] | None](), list[str]()
+    for side, name, keys in zip(SIDES, step.inputs, step.spec.ordered_keys(), strict=True):
         tables[side], orders[side] = rows[name], _declared_orders(file, name)
         if orders[side] is None and keys and str(keys[0]) in rows[name].schema.names:
             orders[side], tables[side] = [Order(str(keys[0]))], rows[name].sort_by(str(keys[0]))
             assumed.append(name)
+        if declared := orders[side]:
+            tables[side] = _disordered(tables[side], declared, side, chance)
     schemas = tables["left"].schema, tables["right"].schema
     try:
         join = stream(*schemas, step.spec, left_order=orders["left"], right_order=orders["right"], late="error")
@@ -239,7 +244,21 @@ def _declared_orders(file: File, name: str) -> list[Order] | None:
     return _declared_orders(file, step.inputs[0]) if is_filter else None
 
 
-def _turns(tables: Mapping[str, pa.Table], chance: random.Random) -> Iterator[tuple[str, pa.Table]]:
+def _disordered(rows: pa.Table, orders: Sequence[Order], side: Side, chance: random.Random) -> pa.Table:
+    """Return rows with as much disorder as their order allows; as they are if they have more, or several orders."""
+    order = SideOrder.of(orders[0], side, rows.schema)
+    batch = rows.combine_chunks().to_batches()
+    if len(orders) > 1 or not order.steps or len(batch) != 1:
+        return rows
+    codes, valid = order.codes(batch[0])
+    if valid is not None or (np.maximum.accumulate(codes) - codes > order.steps).any():
+        return rows
+    generator = np.random.default_rng(chance.getrandbits(32))
+    arrivals = codes + generator.integers(0, order.steps, rows.num_rows, endpoint=True)
+    return rows.take(pa.array(np.argsort(arrivals, kind="stable")))
+
+
+def _turns(tables: Mapping[Side, pa.Table], chance: random.Random) -> Iterator[tuple[Side, pa.Table]]:
     """Yield batches of both sides of random sizes, each side in its order."""
     pushed = dict.fromkeys(tables, 0)
     while open_sides := [side for side, table in tables.items() if pushed[side] < table.num_rows]:
