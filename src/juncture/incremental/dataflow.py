@@ -7,15 +7,23 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from juncture.columnar.conversion import converted
 from juncture.errors import DataError
-from juncture.incremental.changes.change_batch import ChangeBatches, ChangesByName
+from juncture.incremental.changes.change_batch import (
+    ChangeBatch,
+    ChangeBatches,
+    ChangesByName,
+    read_changes,
+    table_of,
+)
 from juncture.incremental.changes.identity import consolidated
 from juncture.incremental.changes.source import Source
-from juncture.incremental.operators.operator import ViewOperator
+from juncture.incremental.operators.operator import ViewOperator, batch_of
 from juncture.incremental.operators.order import SourceOrder
 from juncture.incremental.plan.physical import OperatorGraph
 from juncture.incremental.state.records import Position
@@ -109,6 +117,21 @@ class Dataflow:
 
     def _inputs(self, operator: ViewOperator) -> list[ViewOperator]:
         return [self.bridges.get((operator, place), each) for place, each in enumerate(operator.inputs)]
+
+    def read(self, source: str, changes: Any, schema: pa.Schema, name: str) -> Iterator[ChangeBatch]:
+        """Yield the changes of a source, named in messages: the columns that are read, in their working types."""
+        scan = self.graph.scans.get(source)
+        columns = () if scan is None else [(_place(schema.names, column), each) for column, each in scan.columns]
+        for batch, weights in read_changes(changes, schema, name):
+            if scan is not None and batch.num_rows:
+                arrays = [converted(batch.column(place), data_type) for place, data_type in columns]
+                yield ChangeBatch(batch_of(arrays, self.graph.inputs[source].schema), weights)
+
+    def table(self, source: str) -> pa.Table:
+        """Return the stored rows of a source, with the columns that are read."""
+        rows = self.graph.source_rows[source]
+        table = table_of(rows.arrangement.living(), rows.schema)
+        return table.rename_columns([column for column, _ in self.graph.scans[source].columns])
 
     def part_hashes(self, operator: ViewOperator, place: int, batch: pa.RecordBatch) -> Words:
         """Return the hashes that divide the rows of an input of an operator into parts."""
@@ -226,6 +249,11 @@ def _step(operator: ViewOperator, flows: Sequence[ChangeBatches]) -> ChangeBatch
             raise
     operator.abandon()
     return operator.step(remaining)
+
+
+def _place(names: Sequence[str], column: str) -> int:
+    """Return the position of a column, whose name in SQL may have another case."""
+    return names.index(column) if column in names else [name.lower() for name in names].index(column.lower())
 
 
 def _rows(flows: Sequence[ChangeBatches]) -> int:

@@ -21,13 +21,12 @@ from juncture.incremental.changes.change_batch import (
     ChangeBatches,
     ChangeFormat,
     deletes_last,
-    read_changes,
     table_of,
     write_changes,
     written_schema,
 )
 from juncture.incremental.changes.source import Source
-from juncture.incremental.dataflow import ANSWER
+from juncture.incremental.dataflow import ANSWER, Dataflow
 from juncture.incremental.explain import ExplainFormat, explained, replacement_explained, watched
 from juncture.incremental.operators.operator import batch_of
 from juncture.incremental.operators.order import SourceOrder
@@ -248,7 +247,7 @@ class View(MaintainedQuery):
                     "in the first epoch, or declare it without static=True, in a new folder.",
                     name="JN-STATIC-SOURCE",
                 )
-        return {source: self._read(source, each, self._graph) for source, each in changes.items()}
+        return {source: self._read(source, each, self._runtime.flow) for source, each in changes.items()}
 
     def _source(self, name: str) -> str:
         if name.lower() not in self._names:
@@ -256,18 +255,9 @@ class View(MaintainedQuery):
             raise SpecError(f"Source {name!r} does not exist. {hint}", name="JN-ARGUMENT-UNKNOWN")
         return name.lower()
 
-    def _read(self, source: str, changes: Any, graph: OperatorGraph) -> Iterator[ChangeBatch]:
-        """Yield the changes of a source: the columns that the query reads, in their working types."""
+    def _read(self, source: str, changes: Any, flow: Dataflow) -> Iterator[ChangeBatch]:
         name = self._names[source]
-        schema = self._plan.setup.sources[name].schema
-        scan = graph.scans.get(source)
-        lowered = {each.lower(): each for each in schema.names}
-        for batch, weights in read_changes(changes, schema, name):
-            if scan is not None and batch.num_rows:
-                arrays = [
-                    converted(batch.column(lowered[column.lower()]), data_type) for column, data_type in scan.columns
-                ]
-                yield ChangeBatch(batch_of(arrays, graph.inputs[source].schema), weights)
+        return flow.read(source, changes, self._plan.setup.sources[name].schema, name)
 
     def replace(self, sql: str, /, **tables: Any) -> list[pa.RecordBatch]:
         """Maintain another query over the same sources from now on, and return the changes from the old result.
@@ -336,7 +326,7 @@ class View(MaintainedQuery):
                 "this argument.",
                 name="JN-ARGUMENT-VALUE",
             )
-        streams = {source: deletes_last(self._read(source, each, new.flow.graph)) for source, each in passed.items()}
+        streams = {source: deletes_last(self._read(source, each, new.flow)) for source, each in passed.items()}
         schemas = [each.answers[ANSWER].schema for each in (self._graph, new.flow.graph)]
         is_alike = plan.answer_schema == self.answer_schema and schemas[0] == schemas[1]
         answers = self._runtime.hand_over(new, replacement, streams, _described(plan.setup), is_alike=is_alike)
@@ -381,12 +371,10 @@ class View(MaintainedQuery):
         """
         self.check_open()
         name = self._source(source)
-        scan = self._graph.scans.get(name)
-        if scan is None:
+        if name not in self._graph.scans:
             hint = did_you_mean(name, self._graph.scans)
             raise SpecError(f"Source {source!r} is not read by the query. {hint}", name="JN-ARGUMENT-VALUE")
-        rows = table_of(self._runtime.rows(name), self._graph.source_rows[name].schema)
-        return rows.rename_columns([column for column, _ in scan.columns])
+        return self._runtime.flow.table(name)
 
     def explain(self, sql: str | None = None, *, format: ExplainFormat = "text") -> str:  # noqa: A002 - as for plans
         """Return the operators: for each, its inputs, stored rows, memory and time.

@@ -19,8 +19,6 @@ from juncture.incremental.changes.change_batch import (
     ChangeBatch,
     ChangeBatches,
     deletes_last,
-    read_changes,
-    table_of,
     write_changes,
     written_schema,
 )
@@ -139,13 +137,7 @@ class MaintainedSteps(MaintainedQuery):
         return self._runtime.apply({name: self._read(name, each) for name, each in changes.items()}, offset)
 
     def _read(self, name: str, changes: Any) -> Iterator[ChangeBatch]:
-        """Yield the changes of a source: the columns that the plan reads, in their working types."""
-        graph = self._runtime.flow.graph
-        for batch, weights in read_changes(changes, self._schemas[name], name):
-            if name in graph.scans and batch.num_rows:
-                columns = graph.scans[name].columns
-                arrays = [converted(batch.column(column), data_type) for column, data_type in columns]
-                yield ChangeBatch(batch_of(arrays, graph.inputs[name].schema), weights)
+        return self._runtime.flow.read(name, changes, self._schemas[name], name)
 
     def _changes(self, sink: str, flow: ChangeBatches) -> list[pa.RecordBatch]:
         schema = self._answers[sink]
@@ -164,9 +156,7 @@ class MaintainedSteps(MaintainedQuery):
 
     def table(self, name: str) -> pa.Table:
         """Return the current rows of a source, with the columns that the plan reads."""
-        graph = self._runtime.flow.graph
-        rows = table_of(self._runtime.rows(name), graph.source_rows[name].schema)
-        return rows.rename_columns([column for column, _ in graph.scans[name].columns])
+        return self._runtime.flow.table(name)
 
 
 def _working(schema: pa.Schema) -> pa.Schema:

@@ -324,9 +324,9 @@ class GroupOperator(ViewOperator):
         for run in self.arrangement.runs:
             run.counts = layout.current(np.concatenate([run.weights[None], run.counts]))[1:]
             if run.disk_copy is not None:
-                run.disk_copy.run.layout = layout
+                run.disk_copy.run.convert = layout.current
         for stored in [] if self.arrangement.pages is None else self.arrangement.pages.stored:
-            stored.layout = layout
+            stored.convert = layout.current
 
     @property
     def rows(self) -> int:
@@ -341,7 +341,7 @@ class GroupOperator(ViewOperator):
             self._domain,
             self._codes_of,
             partial(self._domain.key_hashes, keys_of=self._keys_of),
-            layout=lambda: self._layout,
+            convert=lambda: self._layout.current,
             notes=self._notes,
             recall=self._recall,
         )

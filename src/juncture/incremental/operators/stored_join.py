@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +16,8 @@ from juncture.incremental.operators.asof import AsofOperator
 from juncture.incremental.operators.keys import KeyDomain
 from juncture.incremental.operators.operator import ViewOperator
 from juncture.incremental.operators.pairs import PairOperator, counted
-from juncture.incremental.operators.recompute import AggregateOperator
-from juncture.incremental.state.arrangement import Arrangement, Delta, Deltas, Journal, Slots, interval_codes
+from juncture.incremental.operators.recompute import AggregateOperator, RecomputeOperator
+from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Slots, interval_codes
 from juncture.incremental.state.run import Run
 from juncture.incremental.state.tables import StateTable
 from juncture.kernels.array_types import Codes, Ints, Mask, Words
@@ -35,16 +34,6 @@ Lines = npt.NDArray[np.int64]
 
 
 _Compared = Callable[[pa.RecordBatch, Side], ComparedRows]
-
-
-class Operator(Protocol):
-    """Applies changes of both sides, and computes those of the result."""
-
-    def apply(self, deltas: Deltas, journal: Journal, changes: ResultChanges, /) -> None:
-        """Apply changes of both sides, and add the changes of the result."""
-
-    def populate(self, deltas: Deltas, journal: Journal, changes: ResultChanges, /) -> None:
-        """Add the first rows of both sides, and their results."""
 
 
 class JoinSide:
@@ -219,8 +208,10 @@ class StoredJoinOperator(ViewOperator):
         return self.keys.nbytes
 
 
-def _parts_of(join: Resolved, output: Output) -> tuple[Operator, dict[Side, JoinSide], KeyDomain]:
-    operator: Operator
+def _parts_of(
+    join: Resolved, output: Output
+) -> tuple[PairOperator | RecomputeOperator, dict[Side, JoinSide], KeyDomain]:
+    operator: PairOperator | RecomputeOperator
     if isinstance(join, ResolvedAsof):
         check_asof(join, "changing tables")
         asof = AsofCondition(join)

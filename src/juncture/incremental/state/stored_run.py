@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -54,11 +54,8 @@ class LookupRanges:
         return cls(hashes[here], low[here], high[here], *ends, none)
 
 
-class StateLayout(Protocol):
-    """The lines of mutable state that an operator stores with each row. It may add lines later."""
-
-    def current(self, state: Table, /) -> Table:
-        """Return states, with the weight in the first line, in this layout. They may have an earlier one."""
+Convert = Callable[[Table], Table]
+"""Converts states of rows, with the weight in the first line, that were written with fewer lines than now."""
 
 
 class BlockCache:
@@ -94,7 +91,7 @@ class BlockCache:
 class StoredRun:
     """Rows on disk. ``lines`` are the numbers of lines of codes and counts. ``living_rows`` is None if all rows are.
 
-    ``has_state`` marks blocks with a state on disk; in the others, each weight is 1 and each count 0. ``layout``
+    ``has_state`` marks blocks with a state on disk; in the others, each weight is 1 and each count 0. ``convert``
     converts states that were written with fewer lines.
     """
 
@@ -107,11 +104,11 @@ class StoredRun:
         store: Store,
         cache: BlockCache,
         living_rows: int | None = None,
-        layout: StateLayout | None = None,
+        convert: Convert | None = None,
     ) -> None:
         self.index = index
         self.has_state = has_state
-        self.layout = layout
+        self.convert = convert
         self.changed: dict[int, bytes] = {}
         self.living_rows = index.rows if living_rows is None else living_rows
         self.changed_bytes = 0  # memory of changes that are not on disk yet
@@ -194,7 +191,7 @@ class StoredRun:
             self.has_state.copy(),
             self._store,
             BlockCache(0),
-            layout=self.layout,
+            convert=self.convert,
         )
 
     def changed_places(self) -> Ints:
@@ -260,4 +257,4 @@ class StoredRun:
         return states
 
     def _current(self, state: Table) -> Table:
-        return state if self.layout is None else self.layout.current(state)
+        return state if self.convert is None else self.convert(state)

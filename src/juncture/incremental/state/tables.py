@@ -25,7 +25,7 @@ from juncture.incremental.state.merging import Merge, OrderKey, mergeable, order
 from juncture.incremental.state.pages import PageKeys, Pages, run_of, sorted_pieces
 from juncture.incremental.state.records import Checkpoint, Position
 from juncture.incremental.state.run import DiskCopy, Run, merged
-from juncture.incremental.state.stored_run import BlockCache, StateLayout, StoredRun
+from juncture.incremental.state.stored_run import BlockCache, Convert, StoredRun
 from juncture.kernels.array_types import Codes, Ints, Mask, Words
 from juncture.runtime.memory import release_unused
 
@@ -54,7 +54,7 @@ class StateTable:
     keys_of: Callable[[pa.RecordBatch], Codes]  # the key codes of rows
     key_hashes: Callable[[Run], Words]  # the hashes of the keys of a run in memory, in the order of its ``groups``
     code_lines: int = 0  # number of lines of order codes
-    layout: Callable[[], StateLayout | None] = lambda: None  # the lines of mutable state, if they are not just counts
+    convert: Callable[[], Convert | None] = lambda: None  # converts mutable state that an earlier epoch wrote
     notes: Callable[[], Any] = lambda: None  # further JSON data of the operator
     recall: Callable[[Any], None] = lambda _notes: None  # accepts the notes again
     loaded: Callable[[], None] = lambda: None  # called after rows were loaded into memory
@@ -401,9 +401,9 @@ class StateTables:
     def _stored(self, table: StateTable, index: Index, has_state: Mask, living_rows: int | None = None) -> StoredRun:
         arrangement = table.arrangement
         lines = table.code_lines, arrangement.lines
-        layout = table.layout()
+        convert = table.convert()
         return StoredRun(
-            index, arrangement.schema, lines, has_state, self._store, self._cache, living_rows, layout=layout
+            index, arrangement.schema, lines, has_state, self._store, self._cache, living_rows, convert=convert
         )
 
     def _save(self) -> None:
