@@ -47,7 +47,7 @@ class AsofOperator(RecomputeOperator):
         spec = replace(join.spec, how="left", matches=self._matches)
         self._search = replace(join, how="left", spec=spec)
         self._touched: list[tuple[Run, Positions, Ints]] = []
-        self._known: set[int] = set()
+        self._earlier_runs: set[int] = set()
 
     # Affected rows
 
@@ -171,12 +171,12 @@ class AsofOperator(RecomputeOperator):
     def _touch(self, run: Run, positions: Positions) -> None:
         self._touched.append((run, positions, _without_match(run, positions)))
 
-    def begin(self, places: list[Slots]) -> None:
+    def begin(self, slots: list[Slots]) -> None:
         """Record how many copies of changed right rows have no match."""
         self._touched = []
-        self._known = {id(run) for run in self._arrangements["right"].runs}
-        for place in places:
-            self._touch(place.run, place.positions)
+        self._earlier_runs = {id(run) for run in self._arrangements["right"].runs}
+        for each in slots:
+            self._touch(each.run, each.positions)
 
     def end(self, changes: ResultChanges) -> None:
         """Add the right rows whose number of unmatched copies has changed."""
@@ -200,7 +200,7 @@ class AsofOperator(RecomputeOperator):
         return [run for run in runs if id(run) in touched or not self._was_there(run)]
 
     def _was_there(self, run: Run) -> bool:
-        return run.is_fetched or id(run) in self._known
+        return run.is_fetched or id(run) in self._earlier_runs
 
 
 _INFINITY = int(float_codes(np.array([np.inf]))[0])

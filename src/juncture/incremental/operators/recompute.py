@@ -71,13 +71,13 @@ class RecomputeOperator(ABC):
         """Add the first rows of both sides, and their results."""
         self.apply(deltas, journal, changes)
 
-    @abstractmethod
-    def begin(self, places: list[Slots]) -> None:
-        """Record what is needed of right rows before they change."""
+    def begin(self, slots: list[Slots]) -> None:
+        """Record what is needed of right rows before they change: nothing if right rows are never results."""
+        del slots
 
-    @abstractmethod
     def end(self, changes: ResultChanges) -> None:
         """Add the changes of right rows in the result."""
+        del changes
 
     @abstractmethod
     def affected(self, right: Delta) -> Iterator[tuple[Run, Positions]]:
@@ -139,12 +139,6 @@ class AggregateOperator(RecomputeOperator):
         self._counts = len(counts)
         aggregates = (*join.aggregates, *counts)
         self._join = replace(join, how="left", spec=replace(join.spec, how="left"), aggregates=aggregates)
-
-    def begin(self, places: list[Slots]) -> None:
-        """Do nothing, because right rows are never results."""
-
-    def end(self, changes: ResultChanges) -> None:
-        """Do nothing."""
 
     def affected(self, right: Delta) -> Iterator[tuple[Run, Positions]]:
         """Yield the stored left rows that right rows match."""

@@ -14,13 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from juncture.errors import SchemaError, StateError
+from juncture.incremental.sinks.sink import Sink
 from juncture.runtime.paths import sync_path
 
 _STATE = b"juncture.state"
 _DIGITS = 12
 
 
-class FilesSink:
+class FilesSink(Sink):
     """A folder of Parquet files with changes, created by `juncture.into_files`."""
 
     def __init__(self, folder: Path) -> None:
@@ -100,6 +101,3 @@ class FilesSink:
                 name="JN-SINK-WRITE",
             ) from error
         self._epoch = epoch
-
-    def close(self) -> None:
-        """Do nothing: no file is open."""

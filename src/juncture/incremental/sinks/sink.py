@@ -32,10 +32,11 @@ class Sink(Protocol):
         """Commit an epoch atomically."""
 
     def close(self) -> None:
-        """Close connections and files."""
+        """Close connections and files. By default, none is open."""
+        return
 
 
-class Callback:
+class Callback(Sink):
     """A function as a sink. After a restart or error, the last epoch may be passed twice, with the same number."""
 
     def __init__(self, write: Write) -> None:
@@ -53,9 +54,6 @@ class Callback:
         """Call the function."""
         self._write(epoch, list(changes))
         self._epoch = epoch
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 def sink_of(sink: Sink | Write) -> Sink:

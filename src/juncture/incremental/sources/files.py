@@ -22,13 +22,13 @@ import pyarrow.types as pat
 
 from juncture.errors import DataError, SchemaError, SpecError, StateError
 from juncture.incremental.changes.change_batch import CHANGE_TYPE, WEIGHT
-from juncture.incremental.sources.source import Read, Snapshot, SourceEpoch
+from juncture.incremental.sources.source import Read, Snapshot, Source, SourceEpoch
 
 _PARQUET, _LINES = ".parquet", (".jsonl", ".ndjson", ".json")
 _LOOK_S = 0.05
 
 
-class FilesSource:
+class FilesSource(Source):
     """Folders of change batches, created by `juncture.change_files`."""
 
     def __init__(self, folders: Mapping[str, Path], tables: Mapping[str, pa.Schema]) -> None:
@@ -84,12 +84,6 @@ class FilesSource:
             last_files[table] = name
         self._last_files = last_files
         return SourceEpoch(changes, dict(last_files), files, count)
-
-    def acknowledge(self, offset: Any) -> None:
-        """Do nothing: Juncture does not remove files."""
-
-    def close(self) -> None:
-        """Do nothing: no file is open."""
 
     def _names(self, table: str) -> list[str]:
         folder = self._folders[table]

@@ -28,7 +28,7 @@ from juncture.files.text import csv, json
 from juncture.files.text.options import TextOptions
 from juncture.incremental.changes.change_batch import CHANGE_TYPE, WEIGHT
 from juncture.incremental.sources.files import as_base64, from_base64, json_changes, typed
-from juncture.incremental.sources.source import Read, Snapshot, SourceEpoch
+from juncture.incremental.sources.source import Read, Snapshot, Source, SourceEpoch
 
 TABLE = "_table"
 """The column with the table of a change, in inputs of several tables."""
@@ -340,7 +340,7 @@ class _Input:
         return f"{self._decoder.unit} {line:,} of {self._input.name}"
 
 
-class PipesSource:
+class PipesSource(Source):
     """Inputs that are read as they arrive. ``initial`` are the first rows of tables: each counts and yields its rows.
 
     An epoch is not read again: after an error, the process has to start again. Rows that a state has are skipped,
@@ -359,11 +359,16 @@ class PipesSource:
     ) -> None:
         self._declared, self._initial, self._rule, self._text = inputs, initial, rule, text
         self._continued = continued
-        self.tables = tables
+        self._tables = tables
         self._queue: Queue[Received] = Queue(_WAITING_BLOCKS)
         self._inputs: list[_Input] = []
         self._turns = 0
         self.place = ""
+
+    @property
+    def tables(self) -> Mapping[str, pa.Schema]:
+        """The tables with their columns."""
+        return self._tables
 
     def snapshot(self, read: Read, /) -> Snapshot:
         """Return the initial rows."""
@@ -420,9 +425,3 @@ class PipesSource:
             while sum(each.waiting_rows for each in self._inputs) < most_rows:
                 reader, block = self._queue.get_nowait()
                 reader.receive(block)
-
-    def acknowledge(self, offset: Any) -> None:
-        """Do nothing: inputs have no log."""
-
-    def close(self) -> None:
-        """Do nothing: threads end with their inputs or with the process."""

@@ -55,7 +55,9 @@ class Source(Protocol):
         """Return changes, about ``rows`` at most; None if there are none within the time."""
 
     def acknowledge(self, offset: Any) -> None:
-        """Allow the source to discard changes up to an offset."""
+        """Allow the source to discard changes up to an offset. By default, it keeps them."""
+        del offset
 
     def close(self) -> None:
-        """Close connections and files."""
+        """Close connections and files. By default, none is open."""
+        return
