@@ -199,8 +199,9 @@ def run_of(
     if not _ascend(keys, rows):
         order, keys, _ = row_order(keys, rows.codes, rows.row_hashes)
         rows, places = rows.some(order), None if places is None else places[order]
-    # A copy, because the hashes of keys beside those of rows are not needed.
-    run = Run(rows.batch, keys, rows.codes, rows.weights, rows.row_hashes.copy(), rows.counts, matching)
+    # Copies, because the hashes of keys beside these numbers are not needed.
+    codes, hashes = rows.codes.copy(), rows.row_hashes.copy()
+    run = Run(rows.batch, keys, codes, rows.weights, hashes, rows.counts, matching)
     if stored is not None and places is not None:
         run.disk_copy = DiskCopy(stored, places.astype(np.int32), np.zeros(len(places), np.bool_))
     return run
