@@ -66,6 +66,8 @@ def in_memory() -> None:
 def pytest_configure(config: pytest.Config) -> None:
     # The processes that share the tests inherit it.
     in_memory()
+    # Nor do those that tests start compile every module again, dozens of times.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     profile = os.environ.get("HYPOTHESIS_PROFILE", "nightly" if config.getoption("--all") else "ci")
     settings.load_profile(profile)
     # On Spark an example costs seconds, and is not shrunk: each try would cost as much.

@@ -17,7 +17,10 @@ from pyspark.daemon import manager
 import juncture as jn
 from support.engines import join_in_process
 
-IMPORTED = ("pandas", "pyspark.worker", "pyspark.sql.pandas.serializers")
+IMPORTED = (
+    *("pandas", "pyspark.worker", "pyspark.sql.pandas.serializers"),
+    *("juncture.hosting.changes", "juncture.hosting.processor", "juncture.hosting.streams"),
+)
 
 
 def keep(phase: str, about: Mapping[str, Any]) -> None:

@@ -27,6 +27,8 @@ SPARK_SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
+    # Otherwise workers of streams have another environment, and a process of their own that they are forked from.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     "spark.sql.shuffle.partitions": "3",
     # What tests of analyze() ask; at any free port.
     "spark.ui.enabled": "true",
