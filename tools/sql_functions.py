@@ -116,8 +116,10 @@ def argument(type_name: str) -> str:
 
 def outcome(call: str) -> str:
     """Return whether views compile a call, DuckDB evaluates it, or why it is refused; empty for an invalid call."""
+    # DuckDB creates the table for each query, so it has only the columns that the call reads.
+    columns = [each for each in COLUMNS.items() if quoted(each[0]) in call] or [("BIGINT", pa.int64())]
     try:
-        node = read_query(f"SELECT {call} FROM t", {"t": pa.schema(list(COLUMNS.items()))}).node
+        node = read_query(f"SELECT {call} FROM t", {"t": pa.schema(columns)}).node
     except SpecError as error:
         refusal = re.search(r"Views do not support ([^\n]*)\.", str(error))
         return f"no: {refusal[1].split('whose')[-1].strip()}" if refusal else ""

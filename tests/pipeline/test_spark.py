@@ -180,15 +180,15 @@ def test_a_stream_needs_a_source_that_is_one(spark, tmp_path):
         pipeline_of(tmp_path, text).stream(spark)
 
 
-def test_two_streams(spark, tmp_path):
+def test_two_streams(hosting, tmp_path):
     write_sources(tmp_path)
     near = '[steps.near]\njoin = "range"\nleft = "trades"\nright = "trades"\non = "ts"\nlower = -1\nupper = 0\n'
     sink = '[sinks.near]\nfrom = "near"\npath = "near"\n'
     text = PIPELINE[: PIPELINE.index("[sources.quotes]")] + near
     with pytest.raises(PlanError, match="algorithm='bins' joins tables, but both sides are streams"):
-        pipeline_of(tmp_path, f'{text}algorithm = "bins"\n{sink}').stream(spark)
+        pipeline_of(tmp_path, f'{text}algorithm = "bins"\n{sink}').stream(hosting)
     pipeline = pipeline_of(tmp_path, text + sink)
-    finished(pipeline.file, pipeline.stream(spark), Silent())
+    finished(pipeline.file, pipeline.stream(hosting), Silent())
     # The last pair is kept until a later row arrives.
     assert rows_in(tmp_path / "near").num_rows >= 2 * 200 - 3
 
