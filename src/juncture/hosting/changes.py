@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
@@ -130,7 +130,7 @@ class ChangeBucket(ChangeJoin):
         # The row numbers are passed as weights, so they return the order of the delta.
         order = rows.weights
         weights, counts = state[0][order].astype(np.int64), np.take(state[1:], order, axis=1).astype(np.int64)
-        run = Run(rows.batch, rows.keys, rows.codes, weights, rows.hashes, counts, arrangement.matching)
+        run = Run(replace(rows, weights=weights), counts, arrangement.matching)
         arrangement.memory = [*arrangement.memory, run]
         return LoadedBatch(run, order)
 

@@ -20,7 +20,7 @@ from juncture.spec.schema import Side
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-State = npt.NDArray[np.bool_] | npt.NDArray[np.int64]
+State = npt.NDArray[np.bool_] | Ints
 """What changes of stored rows: a line per number, a column per row. A row whose first number is zero is deleted."""
 
 

@@ -9,10 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from juncture.kernels import symmetric as kernels
-from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.array_types import Codes, Ints, IntTable, Positions
 
-Table = npt.NDArray[np.int64]
-"""A matrix of codes, with a column for each stored row."""
 Keys = npt.NDArray[Any]
 """Key codes, or keys that are integers."""
 
@@ -20,7 +18,7 @@ _ROOM_LEAST, _ROOM_FIRST, _ROOM_MOST = 1 << 10, 1 << 14, 1 << 20
 """Number of pairs to find at once. It starts between the first two, and doubles up to the third."""
 
 
-def key_groups(keys: Codes, codes: Table, least: Ints | None = None) -> tuple[Codes, Ints]:
+def key_groups(keys: Codes, codes: IntTable, least: Ints | None = None) -> tuple[Codes, Ints]:
     """Return the distinct keys of sorted rows and the starts of their rows, with the end; write the least codes."""
     starts, groups = np.empty(len(keys) + 1, np.int64), np.empty(len(keys), np.int32)
     count = kernels.index_rows(keys, codes, starts, groups, np.empty(len(codes), np.int64) if least is None else least)
@@ -28,7 +26,7 @@ def key_groups(keys: Codes, codes: Table, least: Ints | None = None) -> tuple[Co
 
 
 def matching_pairs(
-    keys: Codes, codes: Table, matching: int, groups: Codes, starts: Ints, held: Table, reach: int
+    keys: Codes, codes: IntTable, matching: int, groups: Codes, starts: Ints, held: IntTable, reach: int
 ) -> Iterator[tuple[Codes, Codes]]:
     """Yield matching pairs in blocks, as the kernel `find_matches` writes them."""
 
@@ -53,12 +51,12 @@ def in_blocks(count: int, resume: Ints, find: Callable[[Ints, Codes, Codes], int
         room = min(2 * room, _ROOM_MOST)
 
 
-def first_codes(codes: Table) -> Ints:
+def first_codes(codes: IntTable) -> Ints:
     """Return the codes to sort by."""
     return np.ascontiguousarray(codes[0]) if len(codes) else np.zeros(codes.shape[1], np.int64)
 
 
-def lines_of(codes: Table, rows: npt.NDArray[np.signedinteger]) -> Table:
+def lines_of(codes: IntTable, rows: Positions) -> IntTable:
     """Return the codes of some rows, line by line, which is several times as fast as all lines at once."""
     selected = np.empty((len(codes), len(rows)), np.int64)
     for line, out in zip(codes, selected, strict=True):

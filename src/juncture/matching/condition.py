@@ -15,13 +15,12 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, both, raw_values
 from juncture.errors import DataError, SchemaError, SpecError
-from juncture.kernels.array_types import Ints, Mask
+from juncture.kernels.array_types import Ints, IntTable, Mask
 from juncture.local.inequality.conditions import CodedValue, points_of
 from juncture.local.keys import equal_columns, equal_types
 from juncture.matching.plain_lines import PlainLines, plain_lines
@@ -41,7 +40,6 @@ from juncture.spec.predicate_condition import bounded_values, equal_bounds, equa
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import SIDES, Side
 
-Table = npt.NDArray[np.int64]
 OneValue = Callable[[pa.Array], int]
 
 
@@ -50,7 +48,7 @@ class ComparedRows:
     """The part of the rows of one side that the join compares."""
 
     keys: list[pa.Array]
-    codes: Table  # a line for each relation
+    codes: IntTable  # a line for each relation
     valid: Mask | None  # the rows that can match at all; None for all
     rising: int | None = None  # which of the first two code lines rises while the other falls; None if unknown
 
@@ -269,7 +267,7 @@ class _SideReader:
                 return False
         return True
 
-    def _left_codes(self, batch: pa.RecordBatch) -> tuple[Table, Mask | None]:
+    def _left_codes(self, batch: pa.RecordBatch) -> tuple[IntTable, Mask | None]:
         """Return the code lines of left rows, and the rows that can satisfy all relations; None for all."""
         codes = np.empty((len(self._limits), batch.num_rows), np.int64)
         valid: Mask | None = None
@@ -284,7 +282,7 @@ class _SideReader:
             valid = both(valid, coded.right_way_round(batch))
         return codes, valid
 
-    def _right_codes(self, batch: pa.RecordBatch) -> tuple[Table, Mask | None]:
+    def _right_codes(self, batch: pa.RecordBatch) -> tuple[IntTable, Mask | None]:
         """Return the code lines of right rows, and the rows that can satisfy all relations; None for all."""
         lines: list[Ints] = []
         valid: Mask | None = None

@@ -8,21 +8,18 @@ from fractions import Fraction
 from itertools import groupby
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import raw_values
 from juncture.kernels import symmetric as kernels
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Ints, IntTable
 from juncture.local.inequality.conditions import CodedValue
 from juncture.ordered.arithmetic import LimitEnd, inward
 from juncture.ordered.domain import Domain
 from juncture.predicate.language.nodes import Column
 from juncture.spec.condition import Value
 from juncture.spec.schema import Side
-
-Table = npt.NDArray[np.int64]
 
 _FAR = 1 << 60  # from this magnitude on, a sum may exceed 64 bits
 
@@ -53,7 +50,7 @@ class PlainLines:
         self._inverted = [line.inverted for line in lines[:2]]
         self._is_band = sorted(self._inverted) == [False, True] and len(self._of_one_column[0][2]) > 1
 
-    def codes(self, batch: pa.RecordBatch) -> tuple[Table, int | None] | None:
+    def codes(self, batch: pa.RecordBatch) -> tuple[IntTable, int | None] | None:
         """Return the codes of rows, and which of the first two lines rises while the other falls, None if unknown.
 
         Return None where a value is null, or so large that a sum might overflow.

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Ints, IntTable
 from juncture.matching.condition import Condition, Relation
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
 from juncture.predicate.intervals.graph import Graph
@@ -20,8 +19,6 @@ from juncture.streams.alternatives import Alternatives, Filter, Watch
 from juncture.streams.frontier import Frontier, Limits
 from juncture.streams.order import SideOrder
 from juncture.streams.order_graph import OrderGraph, OrderMarks, end_code, moves_on
-
-Table = npt.NDArray[np.int64]
 
 
 class Bounds:
@@ -71,7 +68,7 @@ class Bounds:
         pairs = zip(self.moving[1], self._alternatives.branches, strict=True)
         return [[*moving, *branch.filters] for moving, branch in pairs if moving]
 
-    def codes(self, batch: pa.RecordBatch, codes: Table) -> Table:
+    def codes(self, batch: pa.RecordBatch, codes: IntTable) -> IntTable:
         """Return all code lines of stored rows, given those of the relations."""
         if not self.watches:
             return codes

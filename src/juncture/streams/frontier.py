@@ -13,13 +13,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.kernels import symmetric as kernels
-from juncture.kernels.array_types import Codes, Ints, Mask
+from juncture.kernels.array_types import Codes, Ints, IntTable, Mask
 from juncture.kernels.symmetric import living_rows
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
 from juncture.predicate.intervals.interval import Bound
 from juncture.streams.order import SideOrder
-
-Table = npt.NDArray[np.int64]
 
 
 def beyond_codes(end: Bound) -> int:
@@ -45,7 +43,7 @@ class Limits:
             and (not self.branches or any(bool((branch == MIN_CODE).all()) for branch in self.branches))
         )
 
-    def dead(self, codes: Table) -> npt.NDArray[np.bool_]:
+    def dead(self, codes: IntTable) -> npt.NDArray[np.bool_]:
         """Return a mask of the rows that can no longer match."""
         if self.ended:
             return np.ones(codes.shape[1], np.bool_)
@@ -57,7 +55,7 @@ class Limits:
             gone |= all_gone
         return gone
 
-    def alive(self, codes: Table) -> Codes:
+    def alive(self, codes: IntTable) -> Codes:
         """Return the rows that can still match."""
         if self.ended or self.branches:
             return np.flatnonzero(~self.dead(codes)).astype(np.int32)
@@ -71,7 +69,7 @@ class Limits:
         return bool(self.branches) and all(bool((least < branch).any()) for branch in self.branches)
 
 
-def _below(codes: Table, least: Ints) -> npt.NDArray[np.bool_]:
+def _below(codes: IntTable, least: Ints) -> npt.NDArray[np.bool_]:
     gone = np.zeros(codes.shape[1], np.bool_)
     for line in np.flatnonzero(least != MIN_CODE):
         gone |= codes[line] < least[line]

@@ -16,14 +16,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, joined_batches, rows_at
 from juncture.errors import DataError, SchemaError, SpecError
-from juncture.kernels.array_types import Ints, Mask
+from juncture.kernels.array_types import Ints, Mask, Positions
 from juncture.matching.input import arrow_batches, in_schema
 
 ChangeFormat = Literal["weight", "change_type", "debezium"]
@@ -43,7 +42,7 @@ class ChangeBatch(NamedTuple):
     rows: pa.RecordBatch
     weights: Ints
 
-    def some(self, places: npt.NDArray[np.signedinteger]) -> ChangeBatch:
+    def some(self, places: Positions) -> ChangeBatch:
         """Return some of the changes."""
         return ChangeBatch(rows_at(self.rows, places), self.weights[places])
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
@@ -19,7 +18,7 @@ from juncture.columnar.row_bytes import RowMemory, encode_rows
 from juncture.columnar.types import is_null_type
 from juncture.errors import SchemaError
 from juncture.incremental.changes.change_batch import ChangeBatch, ChangeBatches
-from juncture.kernels.array_types import Codes, Ints, Mask
+from juncture.kernels.array_types import Codes, Ints, Mask, Positions
 
 
 class NoIdentityError(TypeError):
@@ -76,7 +75,7 @@ class RowIdentity:
         equal: Mask = codes[: ones.num_rows] == codes[ones.num_rows :]
         return equal
 
-    def same_at(self, ones: RowMemory, rows: Ints, others: RowMemory, places: npt.NDArray[np.signedinteger]) -> Mask:
+    def same_at(self, ones: RowMemory, rows: Ints, others: RowMemory, places: Positions) -> Mask:
         """Return which rows are equal to those at given positions of another batch."""
         places = places.astype(np.int64, copy=False)
         equal = ones.surely_equal(rows, others, places)

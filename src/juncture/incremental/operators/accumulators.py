@@ -11,16 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, raw_values, true_rows
 from juncture.incremental.operators.sums import ExactSums, Sums
 from juncture.incremental.operators.values import GroupValues
-from juncture.kernels.array_types import Codes, Floats, Ints, Mask
-
-Lines = npt.NDArray[np.int64]
+from juncture.kernels.array_types import Codes, Floats, Ints, IntTable, Mask
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ class GroupLayout:
         """Return this layout with more digits."""
         return GroupLayout(self.fixed_lines, tuple(digits), (*self.earlier, self.digits))
 
-    def current(self, state: Lines) -> Lines:
+    def current(self, state: IntTable) -> IntTable:
         """Return states of this or an earlier layout, with the weight in the first line, in this layout."""
         if len(state) == 1 + self.lines:
             return state
@@ -69,7 +66,7 @@ class Accumulator(ABC):
         del groups
         return ()
 
-    def begin(self, fixed: Lines, sums: Sequence[Sums], groups: Codes) -> None:
+    def begin(self, fixed: IntTable, sums: Sequence[Sums], groups: Codes) -> None:
         """Begin an epoch with the state of the affected groups, and their numbers."""
         del sums, groups
         self._old, self._new = fixed, fixed.copy()
@@ -86,10 +83,10 @@ class Accumulator(ABC):
         """Return the values of the affected groups after the epoch."""
         return self._results(self._new)
 
-    def _results(self, _fixed: Lines) -> pa.Array:
+    def _results(self, _fixed: IntTable) -> pa.Array:
         raise NotImplementedError
 
-    def end(self) -> tuple[Lines, Sequence[Sums]]:
+    def end(self) -> tuple[IntTable, Sequence[Sums]]:
         """Return the state after the epoch."""
         return self._new, ()
 
@@ -103,7 +100,7 @@ class CountAccumulator(Accumulator):
         """Add weights to the counts."""
         np.add.at(self._new[0], rows, weights)
 
-    def _results(self, fixed: Lines) -> pa.Array:
+    def _results(self, fixed: IntTable) -> pa.Array:
         return array_of(fixed[0], pa.int64())
 
 
@@ -122,7 +119,7 @@ class TruthAccumulator(Accumulator):
         true = true_rows(values)
         np.add.at(self._new[1], rows[true], weights[true])
 
-    def _results(self, fixed: Lines) -> pa.Array:
+    def _results(self, fixed: IntTable) -> pa.Array:
         count, true = fixed
         result = true == count if self._of_all else true > 0
         return pa.array(result, pa.bool_(), mask=count == 0)
@@ -146,7 +143,7 @@ class SumAccumulator(Accumulator):
         """Return the sums of groups without rows."""
         return (self._exact.none(groups),)
 
-    def begin(self, fixed: Lines, sums: Sequence[Sums], groups: Codes) -> None:
+    def begin(self, fixed: IntTable, sums: Sequence[Sums], groups: Codes) -> None:
         """Begin an epoch with the sums of the affected groups."""
         super().begin(fixed, sums, groups)
         (own,) = sums
@@ -180,7 +177,7 @@ class SumAccumulator(Accumulator):
             return self._exact.averages(sums, counts)
         return self._exact.values(sums, counts > 0, self._result_type)
 
-    def end(self) -> tuple[Lines, Sequence[Sums]]:
+    def end(self) -> tuple[IntTable, Sequence[Sums]]:
         """Return the sums."""
         if self._is_float:
             self._new[-1] = raw_values(self.after(), np.int64)
@@ -203,7 +200,7 @@ class VarianceAccumulator(SumAccumulator):
         """Return the sums of groups without rows: of values, and of squares."""
         return self._exact.none(groups), self._exact.none(groups)
 
-    def begin(self, fixed: Lines, sums: Sequence[Sums], groups: Codes) -> None:
+    def begin(self, fixed: IntTable, sums: Sequence[Sums], groups: Codes) -> None:
         """Begin an epoch with the sums of the affected groups."""
         super().begin(fixed[1:], sums[:1], groups)
         self._large, squares = fixed[0].copy(), sums[1]
@@ -230,7 +227,7 @@ class VarianceAccumulator(SumAccumulator):
         variances = np.sqrt(variances) if self._is_root else variances
         return array_of(variances, pa.float64(), counts > int(self._is_sample))
 
-    def end(self) -> tuple[Lines, Sequence[Sums]]:
+    def end(self) -> tuple[IntTable, Sequence[Sums]]:
         """Return the sums."""
         lines, sums = super().end()
         return np.concatenate([self._large[None], lines]), (*sums, self._squares)
@@ -257,7 +254,7 @@ class ExtremeAccumulator(Accumulator):
         self._values = values
         self._greatest = greatest
 
-    def begin(self, _fixed: Lines, _sums: Sequence[Sums], groups: Codes) -> None:
+    def begin(self, _fixed: IntTable, _sums: Sequence[Sums], groups: Codes) -> None:
         """Find the values before the epoch."""
         self._groups = groups
         self._before = self._values.extreme(groups, greatest=self._greatest)
@@ -275,6 +272,6 @@ class ExtremeAccumulator(Accumulator):
         """Return the values after the epoch."""
         return self._values.extreme(self._groups, greatest=self._greatest)
 
-    def end(self) -> tuple[Lines, Sequence[Sums]]:
+    def end(self) -> tuple[IntTable, Sequence[Sums]]:
         """Return no state: the values are rows of their own."""
         return np.zeros((0, len(self._groups)), np.int64), ()

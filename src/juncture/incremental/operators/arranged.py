@@ -16,8 +16,8 @@ from juncture.incremental.expressions.expression import Expression, evaluate
 from juncture.incremental.operators.keys import KeyDomain
 from juncture.incremental.operators.operator import ViewOperator
 from juncture.incremental.operators.order import RowOrder
-from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Slots, interval_codes
-from juncture.incremental.state.run import Run, RunConcatenator
+from juncture.incremental.state.arrangement import Arrangement, Journal, Slots, interval_codes
+from juncture.incremental.state.run import Delta, Run, RunConcatenator
 from juncture.incremental.state.tables import StateTable
 from juncture.kernels.array_types import Codes, Ints, Mask, Words
 from juncture.kernels.hash_table import EMPTY
@@ -138,7 +138,7 @@ class ArrangedOperator(ViewOperator):
         inserted = inserts.run()
         if inserted is not None:
             run, _ = inserted
-            self.delta = Delta(run.batch, run.weights, run.keys, run.codes, run.hashes)
+            self.delta = run.rows
             changes.append(self.delta.changes)
         return [each for each in changes if len(each[1])]
 

@@ -11,15 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import float_codes, floats_of, rows_at
 from juncture.incremental.changes.identity import ResultChanges
 from juncture.incremental.operators.recompute import Candidates, RecomputeOperator
-from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Slots
-from juncture.incremental.state.run import Run
-from juncture.kernels.array_types import Codes, Ints
+from juncture.incremental.state.arrangement import Arrangement, Journal, Slots
+from juncture.incremental.state.run import Delta, Run
+from juncture.kernels.array_types import Codes, Ints, Positions
 from juncture.local.asof.join import find
 from juncture.matching.asof import left_ranges
 from juncture.matching.output import Output
@@ -28,9 +27,6 @@ from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.schema import Side
-
-Table = npt.NDArray[np.int64]
-Positions = npt.NDArray[np.signedinteger]
 
 _ROUNDED_BITS = 51  # two distances of floats may seem equal if they differ by less than this many bits
 

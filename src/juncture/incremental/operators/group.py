@@ -20,7 +20,6 @@ from juncture.incremental.operators.accumulators import (
     CountAccumulator,
     ExtremeAccumulator,
     GroupLayout,
-    Lines,
     SumAccumulator,
     TruthAccumulator,
     VarianceAccumulator,
@@ -31,10 +30,10 @@ from juncture.incremental.operators.operator import ViewOperator, batch_of, sche
 from juncture.incremental.operators.order import RowOrder
 from juncture.incremental.operators.sums import Sums
 from juncture.incremental.operators.values import GroupValues, groups_of
-from juncture.incremental.state.arrangement import Arrangement, Delta
-from juncture.incremental.state.run import Run
+from juncture.incremental.state.arrangement import Arrangement
+from juncture.incremental.state.run import Delta, Run
 from juncture.incremental.state.tables import StateTable
-from juncture.kernels.array_types import Codes, Ints, Words
+from juncture.kernels.array_types import Codes, Ints, IntTable, Words
 
 _SIZE, _NUMBER = 0, 1
 """Lines of each group's state: the number of its rows, and a number that stays the same while it exists."""
@@ -102,7 +101,7 @@ class _Step:
     groups: Codes
     firsts: Ints  # a row of each group in ``keys``
     keys: list[pa.Array]
-    state: Lines
+    state: IntTable
     old_size: Ints
     places: list[tuple[Run, Ints, Ints]]  # of the states of existing groups: run, groups, positions
     new: Ints  # the groups that do not exist yet
@@ -183,8 +182,7 @@ class GroupOperator(ViewOperator):
         """Find the state of the affected groups, and begin an epoch in all accumulators."""
         state = np.zeros((self._layout.lines, len(groups)), np.int64)
         exists = np.zeros(len(groups), np.bool_)
-        none = np.zeros(len(groups), np.int64)
-        probe = Delta(pa.RecordBatch.from_pylist([], self.arrangement.schema), none, groups, none[None][:0], none)
+        probe = Delta.probing(groups, self.arrangement.schema)
         places: list[tuple[Run, Ints, Ints]] = []
         for run, here, positions in self.arrangement.matching_rows(probe):
             state[:, here] = np.take(run.counts, positions, axis=1)
@@ -202,7 +200,7 @@ class GroupOperator(ViewOperator):
             accumulator.begin(fixed, sums, numbers)
         return _Step(groups, firsts, keys, state, old_size, places, new)
 
-    def _parts(self, state: Lines) -> Iterator[tuple[Accumulator, Lines, Sequence[Sums]]]:
+    def _parts(self, state: IntTable) -> Iterator[tuple[Accumulator, IntTable, Sequence[Sums]]]:
         digits = iter(self._layout.digits)
         first, first_digit = _OWN_LINES, self._layout.fixed_lines
         for accumulator in self._accumulators:
@@ -282,7 +280,7 @@ class GroupOperator(ViewOperator):
             columns = [rows_of(each, firsts) for each in step.keys] or [pa.nulls(1, pa.bool_())]
             none, batch = np.zeros((0, len(rows)), np.int64), batch_of(columns, self.arrangement.schema)
             hashes, counts = np.zeros(len(rows), np.int64), np.take(state, rows, axis=1)
-            self.arrangement.add(Run(batch, step.groups[rows], none, weights[rows], hashes, counts, 0))
+            self.arrangement.add(Run(Delta(batch, weights[rows], step.groups[rows], none, hashes), counts, 0))
         self.arrangement.compact()
         for values in self._values.values():
             values.commit()

@@ -23,8 +23,8 @@ from juncture.incremental.expressions.expression import TRUE, Expression, all_of
 from juncture.incremental.operators.arranged import ArrangedOperator
 from juncture.incremental.operators.keys import KeyDomain
 from juncture.incremental.operators.operator import ViewOperator, batch_of
-from juncture.incremental.state.arrangement import Delta, Positions, matches_in
-from juncture.kernels.array_types import Codes, Ints
+from juncture.incremental.state.run import Delta, matches_in
+from juncture.kernels.array_types import Codes, Ints, Positions
 from juncture.kernels.hash_table import EMPTY
 
 _CHUNK_ROWS = 1 << 20  # rows to join at a time

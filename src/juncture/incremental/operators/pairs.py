@@ -13,8 +13,8 @@ import numpy as np
 
 from juncture.columnar.arrays import rows_at
 from juncture.incremental.changes.identity import ResultChanges
-from juncture.incremental.state.arrangement import Arrangement, Delta, Deltas, Journal, Slots
-from juncture.incremental.state.run import Run, weights_of
+from juncture.incremental.state.arrangement import Arrangement, Deltas, Journal, Slots
+from juncture.incremental.state.run import Delta, Run, weights_of
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.matching.condition import Condition, unmatched_are_results
 from juncture.matching.output import Output

@@ -23,7 +23,7 @@ from juncture.incremental.expressions.functions import FUNCTIONS
 from juncture.incremental.operators.arranged import ArrangedOperator
 from juncture.incremental.operators.operator import ViewOperator, batch_of
 from juncture.incremental.operators.order import RowOrder
-from juncture.incremental.state.arrangement import Delta
+from juncture.incremental.state.run import Delta
 from juncture.kernels.array_types import Codes, Ints
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE, moved
 
@@ -256,8 +256,7 @@ class PartitionOperator(ViewOperator):
         changed = delta.some(np.flatnonzero(here))
         parts = [replace(changed, keys=segments.of_delta[here].astype(np.int32))]
         for run, rows, positions in self._rows.arrangement.between(segments.keys, segments.first, segments.last):
-            codes = np.take(run.codes, positions, axis=1)
-            parts.append(Delta(run.taken(positions), run.weights[positions], rows, codes, run.hashes[positions]))
+            parts.append(replace(run.at(positions), keys=rows))
         gathered = Delta.joined(parts).summed(self._rows.identity)
         assert (gathered.weights > 0).all(), f"{self.label} received deletes of rows that it does not store"
         return gathered

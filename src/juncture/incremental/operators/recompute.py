@@ -12,22 +12,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import joined_batches, rows_at
 from juncture.incremental.changes.identity import ResultChanges
-from juncture.incremental.state.arrangement import Arrangement, Delta, Deltas, Journal, Slots
-from juncture.incremental.state.run import Run
-from juncture.kernels.array_types import Ints
+from juncture.incremental.state.arrangement import Arrangement, Deltas, Journal, Slots
+from juncture.incremental.state.run import Delta, Run
+from juncture.kernels.array_types import Ints, Positions
 from juncture.local.inequality.join import execute
 from juncture.matching.condition import Condition
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
 from juncture.spec.aggregate import Aggregate
 from juncture.spec.schema import Side
-
-Positions = npt.NDArray[np.signedinteger]
 
 
 @dataclass(frozen=True)
@@ -109,9 +106,7 @@ def _distinct(found: Iterable[tuple[Run, Positions]]) -> list[tuple[Run, Positio
 
 def _of_run(run: Run, positions: Positions, weights: Ints) -> Delta:
     here = np.flatnonzero(weights)
-    positions = positions[here]
-    codes = np.take(run.codes, positions, axis=1)
-    return Delta(run.taken(positions), weights[here], run.keys[positions], codes, run.hashes[positions])
+    return replace(run.at(positions[here]), weights=weights[here])
 
 
 def _others(left: Delta, places: list[Slots], affected: list[tuple[Run, Positions]]) -> Delta:

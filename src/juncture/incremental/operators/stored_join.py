@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.errors import DataError
@@ -17,10 +16,10 @@ from juncture.incremental.operators.keys import KeyDomain
 from juncture.incremental.operators.operator import ViewOperator
 from juncture.incremental.operators.pairs import PairOperator, counted
 from juncture.incremental.operators.recompute import AggregateOperator, RecomputeOperator
-from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Slots, interval_codes
-from juncture.incremental.state.run import Run
+from juncture.incremental.state.arrangement import Arrangement, Journal, Slots, interval_codes
+from juncture.incremental.state.run import Delta, Run
 from juncture.incremental.state.tables import StateTable
-from juncture.kernels.array_types import Codes, Ints, Mask, Words
+from juncture.kernels.array_types import Codes, Ints, IntTable, Mask, Words
 from juncture.kernels.hash_table import EMPTY
 from juncture.matching.asof import AsofCondition, check_asof
 from juncture.matching.condition import ComparedRows, condition_of
@@ -29,9 +28,6 @@ from juncture.ordered.arithmetic import MIN_CODE
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import SIDES, Side
-
-Lines = npt.NDArray[np.int64]
-
 
 _Compared = Callable[[pa.RecordBatch, Side], ComparedRows]
 
@@ -84,7 +80,7 @@ class JoinSide:
                 raise
         return self.delta_of(*sums, hashes)
 
-    def _coded(self, batch: pa.RecordBatch) -> tuple[Codes, Lines]:
+    def _coded(self, batch: pa.RecordBatch) -> tuple[Codes, IntTable]:
         compared = self._compared(batch)
         return self._keys.of(compared.keys, batch.num_rows, compared.valid), compared.codes
 
@@ -109,7 +105,7 @@ class JoinSide:
         mask[rows] = codes[0, rows] < last[index]
         return mask
 
-    def _numbers(self, batch: pa.RecordBatch) -> tuple[Codes, Lines]:
+    def _numbers(self, batch: pa.RecordBatch) -> tuple[Codes, IntTable]:
         """Return the key codes of rows, and the lines by which they are found on disk: hashes and codes."""
         keys, codes = self._coded(batch)
         codes[:, keys == EMPTY] = 0

@@ -12,17 +12,14 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, raw_values
 from juncture.errors import DataError
 from juncture.incremental.expressions.functions import decimal_array
-from juncture.kernels.array_types import Floats, Ints, Mask
+from juncture.kernels.array_types import Floats, Ints, IntTable, Mask
 from juncture.kernels.exact_sums import add_floats, carry_digits, float_places, nearest_floats
-
-Lines = npt.NDArray[np.int64]
 
 _BITS = 32
 _MASK = (1 << _BITS) - 1
@@ -36,9 +33,9 @@ _DIGITS_OF_WORD = 19  # decimals of this precision can have any 64-bit integer
 class Sums:
     """Sums of groups."""
 
-    lines: Lines  # the digits, the lowest first, and the sign in the last line
+    lines: IntTable  # the digits, the lowest first, and the sign in the last line
     base: int  # the position of the first line
-    special: Lines  # counts of infinity, minus infinity and NaN, one line each
+    special: IntTable  # counts of infinity, minus infinity and NaN, one line each
 
     def some(self, groups: Ints) -> Sums:
         """Return a copy of the sums of some groups."""

@@ -14,7 +14,7 @@ from juncture.columnar.arrays import rows_at
 from juncture.incremental.changes.change_batch import ChangeBatch, ChangeBatches
 from juncture.incremental.operators.arranged import ArrangedOperator
 from juncture.incremental.operators.operator import ViewOperator
-from juncture.incremental.state.arrangement import Delta
+from juncture.incremental.state.run import Delta
 from juncture.kernels.array_types import Ints
 
 _SPARE = 1_000  # cached rows beyond the returned ones, so that deletes need no scan

@@ -14,8 +14,8 @@ from juncture.incremental.changes.identity import identity_of
 from juncture.incremental.operators.operator import batch_of, schema_of
 from juncture.incremental.operators.order import RowOrder, codes_in_order, has_exact_codes, order_codes, values_of
 from juncture.incremental.operators.top import SortKey, sorted_rows
-from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Slots, interval_codes
-from juncture.incremental.state.run import Run
+from juncture.incremental.state.arrangement import Arrangement, Journal, Slots, interval_codes
+from juncture.incremental.state.run import Delta, Run
 from juncture.incremental.state.tables import StateTable
 from juncture.kernels.array_types import Codes, Ints, Mask, Words
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
@@ -156,10 +156,7 @@ class GroupValues:
 
     def _scanned(self, groups: Codes, *, greatest: bool) -> pa.Array:
         order = np.argsort(groups)
-        none = np.zeros(len(order), np.int64)
-        probe = Delta(
-            pa.RecordBatch.from_pylist([], self.arrangement.schema), none, groups[order], none[None][:0], none
-        )
+        probe = Delta.probing(groups[order], self.arrangement.schema)
         batches = [run.taken(positions) for run, _, positions in self.arrangement.matching_rows(probe)]
         if not batches:
             return pa.nulls(len(order), self._type)

@@ -46,7 +46,8 @@ from juncture.incremental.plan.nodes import (
     UnionNode,
 )
 from juncture.incremental.plan.stateful_nodes import GroupNode, JoinNode, PartitionNode, SpecJoinNode, TopNode
-from juncture.incremental.state.arrangement import Arrangement, Delta
+from juncture.incremental.state.arrangement import Arrangement
+from juncture.incremental.state.run import Delta
 from juncture.spec.asof import Asof
 from juncture.spec.base import Spec
 from juncture.spec.schema import SIDES, Side

@@ -2,120 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import joined_batches, rows_at
-from juncture.columnar.row_bytes import RowMemory
 from juncture.incremental.changes.change_batch import ChangeBatch
 from juncture.incremental.changes.identity import RowIdentity
 from juncture.incremental.state.blocks import BlockRows
 from juncture.incremental.state.pages import Pages, loose_pieces, sorted_pieces
-from juncture.incremental.state.run import Run, merged, row_order, weights_of
-from juncture.kernels.array_types import Codes, Ints, Mask
+from juncture.incremental.state.run import Delta, Run, matches_in, merged
+from juncture.kernels.array_types import Codes, Ints, IntTable, Mask, Positions
 from juncture.kernels.equal_rows import share_equal
 from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.next_row import nth_neighbours
 from juncture.spec.schema import Side
-
-Table = npt.NDArray[np.int64]
-Positions = npt.NDArray[np.signedinteger]
 
 _ROWS_AT_ONCE = 1 << 14  # number of rows that are read at once when the states of all rows are read
 
 _OF_ONE_SIZE = 8  # this many runs of about one size are merged, so each row is copied a logarithmic number of times
 
 
-@dataclass(frozen=True)
-class Delta:
-    """Changes of a side: distinct rows by key, first code and hash. Rows that can match nothing come first."""
-
-    batch: pa.RecordBatch
-    weights: Ints  # changes of weights, not zero
-    keys: Codes
-    codes: Table  # a line for each relation
-    hashes: Ints
-
-    @classmethod
-    def of(cls, batch: pa.RecordBatch, weights: Ints, keys: Codes, codes: Table, hashes: Ints) -> Delta:
-        """Return changes in order."""
-        is_empty = keys == EMPTY
-        if len(codes) and is_empty.any():
-            codes = np.where(is_empty, 0, codes)
-        order, keys, hashes = row_order(keys, codes, hashes)
-        rows = rows_at(batch, order)
-        return cls(rows, weights_of(weights, order), keys, np.take(codes, order, axis=1), hashes)
-
-    @classmethod
-    def joined(cls, parts: Sequence[Delta]) -> Delta:
-        """Return all rows of some parts, at least one, in order."""
-        return cls.of(
-            joined_batches([part.batch for part in parts]),
-            np.concatenate([part.weights for part in parts]),
-            np.concatenate([part.keys for part in parts]),
-            np.concatenate([part.codes for part in parts], axis=1),
-            np.concatenate([part.hashes for part in parts]),
-        )
-
-    def summed(self, identity: RowIdentity) -> Delta:
-        """Return changes with equal rows added up."""
-        same = (self.hashes[1:] == self.hashes[:-1]) & (self.keys[1:] == self.keys[:-1])
-        weights = identity.summed(self.batch, self.weights, same) if same.any() else self.weights
-        return replace(self, weights=weights).some(np.flatnonzero(weights))
-
-    def __len__(self) -> int:
-        return len(self.weights)
-
-    @property
-    def changes(self) -> ChangeBatch:
-        """The rows with the changes of their weights."""
-        return ChangeBatch(self.batch, self.weights)
-
-    @cached_property
-    def memory(self) -> RowMemory:
-        """The memory layout of the rows."""
-        return RowMemory.of(self.batch)
-
-    @property
-    def first(self) -> int:
-        """The first row that can match."""
-        return int(np.searchsorted(self.keys, 0))
-
-    def some(self, rows: Positions) -> Delta:
-        """Return some of the changes, in order."""
-        if len(rows) == len(self):
-            return self
-        batch = rows_at(self.batch, rows)
-        codes = np.take(self.codes, rows, axis=1)
-        return Delta(batch, self.weights[rows], self.keys[rows], codes, self.hashes[rows])
-
-    def as_run(self) -> Run:
-        """Return the changes as a run. Deleted rows are found like inserted ones."""
-        none = np.zeros((0, len(self)), np.int64)
-        return Run(self.batch, self.keys, self.codes, np.abs(self.weights), self.hashes, none, 0)
-
-    def find(self, runs: Sequence[Run]) -> Iterator[tuple[Run, Codes, Codes]]:
-        """Yield the rows of the other side that these match: run, rows of the delta, positions in the run."""
-        first = self.first
-        keys, codes = self.keys[first:], np.ascontiguousarray(self.codes[:, first:])
-        for run, rows, positions in matches_in(runs, keys, codes):
-            yield run, rows + np.int32(first), positions
-
-
-def matches_in(runs: Iterable[Run], keys: Codes, codes: Table) -> Iterator[tuple[Run, Codes, Codes]]:
-    """Yield rows of runs that ascending keys and their codes match: run, numbers of keys, positions in the run."""
-    for run in runs:
-        for rows, positions in run.find(keys, codes):
-            if len(rows):
-                yield run, rows, positions
-
-
-def interval_codes(codes: Ints) -> Table:
+def interval_codes(codes: Ints) -> IntTable:
     """Return code lines by which rows between two limits are found."""
     return np.stack([codes, ~codes])
 
@@ -144,7 +53,7 @@ class Journal:
         """Record the undo of a change."""
         self._undo.append(undo)
 
-    def change(self, values: npt.NDArray[np.int64], indices: Positions, by: Ints) -> None:
+    def change(self, values: Ints, indices: Positions, by: Ints) -> None:
         """Add to some values of an array, at distinct indices."""
         before = values[indices]
         # The undo comes first, so that an interrupt in between is undone too.
@@ -250,7 +159,7 @@ class Arrangement:
         count = share_equal(rows, positions, same.view(np.uint8), delta.weights, run.weights, remaining, changes)
         return [Slots(run, positions[:count], rows[:count], changes[:count])] if count else []
 
-    def change(self, delta: Delta, slots: Sequence[Slots], counts: Table, journal: Journal) -> None:
+    def change(self, delta: Delta, slots: Sequence[Slots], counts: IntTable, journal: Journal) -> None:
         """Apply what `locate` returned. ``counts`` are those of new rows."""
         fresh = delta.weights > 0
         for each in slots:
@@ -265,14 +174,14 @@ class Arrangement:
         lines = np.take(counts, new, axis=1)
         before = self.memory
         journal.add(lambda: setattr(self, "memory", before))
-        run = Run(added.batch, added.keys, added.codes, added.weights.copy(), added.hashes, lines, self.matching)
+        run = Run(replace(added, weights=added.weights.copy()), lines, self.matching)
         self.memory = [*before, run]
 
     def add(self, run: Run) -> None:
         """Add new rows."""
         self.memory = [*self.memory, run]
 
-    def set_state(self, run: Run, positions: Positions, weights: Ints, counts: Table) -> None:
+    def set_state(self, run: Run, positions: Positions, weights: Ints, counts: IntTable) -> None:
         """Set the weights and counts of some living rows of a run."""
         run.mark_changed(positions)
         run.weights[positions], run.counts[:, positions] = weights, counts
@@ -304,7 +213,7 @@ class Arrangement:
         on_disk = 0 if self.pages is None else sum(run.living_rows for run in self.pages.stored)
         return sum(len(run) for run in self.memory) - self._removed + on_disk
 
-    def evict(self, is_final: Callable[[pa.RecordBatch], Mask]) -> Table:
+    def evict(self, is_final: Callable[[pa.RecordBatch], Mask]) -> IntTable:
         """Remove final rows between two epochs, and return their counts."""
         counts = [np.zeros((self.lines, 0), np.int64)]
         for run in self.memory:

@@ -13,14 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import joined_batches, rows_at
-from juncture.kernels.array_types import Ints, Mask, Words
+from juncture.kernels.array_types import Ints, IntTable, Mask, Positions, Words
 from juncture.kernels.symmetric import UNLIMITED, reach_of
-
-Table = npt.NDArray[np.int64]
 
 NUMBERS = 2
 """Number of lines before the codes: key hash and row hash."""
@@ -31,8 +28,8 @@ class BlockRows:
     """Rows in the order on disk."""
 
     batch: pa.RecordBatch
-    numbers: Table  # lines: key hash, row hash and codes; none for unsorted rows
-    state: Table  # lines: weight and counts
+    numbers: IntTable  # lines: key hash, row hash and codes; none for unsorted rows
+    state: IntTable  # lines: weight and counts
 
     def __len__(self) -> int:
         return len(self.state[0])
@@ -50,7 +47,7 @@ class BlockRows:
         return hashes
 
     @property
-    def codes(self) -> Table:
+    def codes(self) -> IntTable:
         """The code lines."""
         return self.numbers[NUMBERS:]
 
@@ -61,11 +58,11 @@ class BlockRows:
         return weights
 
     @property
-    def counts(self) -> Table:
+    def counts(self) -> IntTable:
         """The lines of counts."""
         return self.state[1:]
 
-    def some(self, rows: npt.NDArray[np.signedinteger]) -> BlockRows:
+    def some(self, rows: Positions) -> BlockRows:
         """Return some of the rows."""
         batch = rows_at(self.batch, rows)
         return BlockRows(batch, np.take(self.numbers, rows, axis=1), np.take(self.state, rows, axis=1))
@@ -90,9 +87,9 @@ class Index:
     """The index of the blocks of a run."""
 
     number: int
-    firsts: Table  # lines of the first row of each block: key hash, row hash, and the first code (0 if there is none)
+    firsts: IntTable  # lines of the first row of each block: key hash, row hash, and the first code (0 without codes)
     sizes: Ints  # number of rows of each block
-    most: Table  # for each code line but the first, the greatest code of each block
+    most: IntTable  # for each code line but the first, the greatest code of each block
     reach: int  # the greatest excess of a row's first code over the complement of its second, or `UNLIMITED`
     is_sorted: bool = True  # whether rows can be looked up; unsorted rows are only read sequentially
 
@@ -169,7 +166,7 @@ def pack_block(rows: BlockRows, first: int, size: int) -> bytes:
     return rows.numbers[:, first : first + size].tobytes() + content
 
 
-def unpack_block(content: bytes, size: int, lines: int, schema: pa.Schema) -> tuple[Table, pa.RecordBatch]:
+def unpack_block(content: bytes, size: int, lines: int, schema: pa.Schema) -> tuple[IntTable, pa.RecordBatch]:
     """Return the lines and the columns of a block; raises `ValueError` or `pyarrow.ArrowException` if it is damaged."""
     count = size * lines
     numbers = np.frombuffer(content, np.int64, count).reshape(lines, size)
@@ -179,7 +176,7 @@ def unpack_block(content: bytes, size: int, lines: int, schema: pa.Schema) -> tu
     return numbers, batch
 
 
-def pack_states(state: Table, ends: Ints) -> list[bytes]:
+def pack_states(state: IntTable, ends: Ints) -> list[bytes]:
     """Return the mutable state of each of some consecutive blocks, at least one, in as few bytes as possible."""
     starts = np.append(0, ends[:-1])
     # The complement of a negative number has the same width.
@@ -199,7 +196,7 @@ def states_needed(rows: BlockRows, size: int) -> Mask:
     return needed
 
 
-def unpack_states(contents: Mapping[int, bytes], sizes: Ints) -> Iterator[tuple[list[int], Table]]:
+def unpack_states(contents: Mapping[int, bytes], sizes: Ints) -> Iterator[tuple[list[int], IntTable]]:
     """Yield the mutable states of blocks, with those blocks whose contents have one form."""
     alike: dict[tuple[int, int, int], list[int]] = {}
     for block, content in contents.items():

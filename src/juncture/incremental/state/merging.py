@@ -8,14 +8,13 @@ from threading import Event, Thread
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from juncture.errors import StateError
 from juncture.incremental.changes.change_batch import ChangeBatch
 from juncture.incremental.changes.identity import RowIdentity
 from juncture.incremental.state.blocks import BlockRows
 from juncture.incremental.state.stored_run import StoredRun
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Ints, Positions
 
 OrderKey = tuple[int, int, int]
 """Key hash, first code and row hash."""
@@ -40,7 +39,7 @@ class Piece:
     sources: Ints
     places: Ints
 
-    def some(self, rows: npt.NDArray[np.signedinteger]) -> Piece:
+    def some(self, rows: Positions) -> Piece:
         """Return some of the rows."""
         return Piece(self.rows.some(rows), self.sources[rows], self.places[rows])
 

@@ -11,18 +11,15 @@ from itertools import chain
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.incremental.state.blocks import BlockRows
-from juncture.incremental.state.run import DiskCopy, Run, row_order
+from juncture.incremental.state.run import Delta, DiskCopy, Run, row_order
 from juncture.incremental.state.stored_run import LookupRanges, StoredRun
-from juncture.kernels.array_types import Codes, Ints, Mask, Words
+from juncture.kernels.array_types import Codes, Ints, IntTable, Mask, Words
 from juncture.kernels.equal_rows import blocks_before, mark_rows
 from juncture.kernels.next_row import nth_neighbours
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
-
-Table = npt.NDArray[np.int64]
 
 _BLOCKS_AT_ONCE = 256
 
@@ -64,11 +61,11 @@ class Pages:
         """Memory of indexes, changes and fetched rows."""
         return sum(run.nbytes for run in self.stored) + sum(run.nbytes for run in self.fetched)
 
-    def fetch_matches(self, keys: Codes, codes: Table) -> None:
+    def fetch_matches(self, keys: Codes, codes: IntTable) -> None:
         """Fetch all rows that rows of the other side, which all have a key, may match."""
         self._fetch(self._matches(keys, codes))
 
-    def pass_matches(self, keys: Codes, codes: Table) -> Iterator[Run]:
+    def pass_matches(self, keys: Codes, codes: IntTable) -> Iterator[Run]:
         """Fetch what `fetch_matches` does, but return many rows as runs that are not kept, beside the fetched ones."""
         ranges, many = self._matches(keys, codes), []
         hashes = np.unique(ranges.hashes)
@@ -83,14 +80,14 @@ class Pages:
                 self._take_in(stored, blocks, hashes)
         return (run for each in many for run, _ in self._read(*each))
 
-    def _matches(self, keys: Codes, codes: Table) -> LookupRanges:
+    def _matches(self, keys: Codes, codes: IntTable) -> LookupRanges:
         hashes, count, lines = self._keys.hashes(keys), len(keys), self._matching
         ends = np.full(count, MIN_CODE), np.full(count, MAX_CODE)
         low = ~codes[0] if lines else ends[0]
         second = np.ascontiguousarray(codes[1]) if lines > 1 else None
         return LookupRanges(hashes, low, ends[1], *ends, ~codes[1:lines], second)
 
-    def fetch_equal(self, keys: Codes, codes: Table, row_hashes: Ints) -> None:
+    def fetch_equal(self, keys: Codes, codes: IntTable, row_hashes: Ints) -> None:
         """Fetch all rows that may be equal to given ones."""
         first = codes[0] if len(codes) else np.zeros(len(keys), np.int64)
         none = np.zeros((0, len(keys)), np.int64)
@@ -130,7 +127,7 @@ class Pages:
         """Return the rows with a weight of each run, in batches."""
         return [(rows.living() for rows, _ in stored.pieces()) for stored in self.stored]
 
-    def evict(self, is_final: Callable[[pa.RecordBatch], Mask]) -> list[Table]:
+    def evict(self, is_final: Callable[[pa.RecordBatch], Mask]) -> list[IntTable]:
         """Remove final rows, and return their counts. Merges release their space on disk."""
         counts = []
         for stored in self.stored:
@@ -200,8 +197,8 @@ def run_of(
         order, keys, _ = row_order(keys, rows.codes, rows.row_hashes)
         rows, places = rows.some(order), None if places is None else places[order]
     # Copies, because the hashes of keys beside these numbers are not needed.
-    codes, hashes = rows.codes.copy(), rows.row_hashes.copy()
-    run = Run(rows.batch, keys, codes, rows.weights, hashes, rows.counts, matching)
+    delta = Delta(rows.batch, rows.weights, keys, rows.codes.copy(), rows.row_hashes.copy())
+    run = Run(delta, rows.counts, matching)
     if stored is not None and places is not None:
         run.disk_copy = DiskCopy(stored, places.astype(np.int32), np.zeros(len(places), np.bool_))
     return run

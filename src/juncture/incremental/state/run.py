@@ -1,9 +1,9 @@
-"""A sorted run: rows of a side with weights, in which matches are found."""
+"""Sorted rows of a side: changes, and runs with weights and counts, in which matches are found."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,9 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, concatenated, joined_batches, raw_values, rows_at
 from juncture.columnar.row_bytes import RowMemory
-from juncture.kernels.array_types import Codes, Ints, Mask
+from juncture.incremental.changes.change_batch import ChangeBatch
+from juncture.incremental.changes.identity import RowIdentity
+from juncture.kernels.array_types import Codes, Ints, IntTable, Mask, Positions
 from juncture.kernels.equal_rows import find_alike, order_ties
 from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.row_order import merge_runs, sort_rows
@@ -25,9 +27,84 @@ from juncture.ordered.arithmetic import MIN_CODE
 if TYPE_CHECKING:
     from juncture.incremental.state.stored_run import StoredRun
 
-Table = npt.NDArray[np.int64]
 
 _OF_WHOLE = 8  # a slice may retain the memory of the run if it has at least one in this many of its rows
+
+
+@dataclass(frozen=True)
+class Delta:
+    """Changes of a side: distinct rows by key, first code and hash. Rows that can match nothing come first."""
+
+    batch: pa.RecordBatch
+    weights: Ints  # changes of weights, not zero
+    keys: Codes
+    codes: IntTable  # a line for each relation
+    hashes: Ints
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch, weights: Ints, keys: Codes, codes: IntTable, hashes: Ints) -> Delta:
+        """Return changes in order."""
+        is_empty = keys == EMPTY
+        if len(codes) and is_empty.any():
+            codes = np.where(is_empty, 0, codes)
+        order, keys, hashes = row_order(keys, codes, hashes)
+        rows = rows_at(batch, order)
+        return cls(rows, weights_of(weights, order), keys, np.take(codes, order, axis=1), hashes)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Delta]) -> Delta:
+        """Return all rows of some parts, at least one, in order."""
+        return cls.of(*_concatenated(parts))
+
+    @classmethod
+    def probing(cls, keys: Codes, schema: pa.Schema) -> Delta:
+        """Return keys, ascending, to look up their rows."""
+        none = np.zeros(len(keys), np.int64)
+        return cls(pa.RecordBatch.from_pylist([], schema), none, keys, none[None][:0], none)
+
+    def summed(self, identity: RowIdentity) -> Delta:
+        """Return changes with equal rows added up."""
+        same = (self.hashes[1:] == self.hashes[:-1]) & (self.keys[1:] == self.keys[:-1])
+        weights = identity.summed(self.batch, self.weights, same) if same.any() else self.weights
+        return replace(self, weights=weights).some(np.flatnonzero(weights))
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    @property
+    def changes(self) -> ChangeBatch:
+        """The rows with the changes of their weights."""
+        return ChangeBatch(self.batch, self.weights)
+
+    @cached_property
+    def memory(self) -> RowMemory:
+        """The memory layout of the rows."""
+        return RowMemory.of(self.batch)
+
+    @property
+    def first(self) -> int:
+        """The first row that can match."""
+        return int(np.searchsorted(self.keys, 0))
+
+    def some(self, rows: Positions) -> Delta:
+        """Return some of the changes, in order."""
+        return self if len(rows) == len(self) else self.at(rows)
+
+    def at(self, rows: Positions) -> Delta:
+        """Return the changes at some positions, in the order of these."""
+        batch, codes = rows_at(self.batch, rows), np.take(self.codes, rows, axis=1)
+        return Delta(batch, self.weights[rows], self.keys[rows], codes, self.hashes[rows])
+
+    def as_run(self) -> Run:
+        """Return the changes as a run. Deleted rows are found like inserted ones."""
+        return Run(replace(self, weights=np.abs(self.weights)), np.zeros((0, len(self)), np.int64), 0)
+
+    def find(self, runs: Sequence[Run]) -> Iterator[tuple[Run, Codes, Codes]]:
+        """Yield the rows of the other side that these match: run, rows of the delta, positions in the run."""
+        first = self.first
+        keys, codes = self.keys[first:], np.ascontiguousarray(self.codes[:, first:])
+        for run, rows, positions in matches_in(runs, keys, codes):
+            yield run, rows + np.int32(first), positions
 
 
 @dataclass
@@ -48,26 +125,19 @@ class Run:
 
     def __init__(
         self,
-        batch: pa.RecordBatch,
-        keys: Codes,
-        codes: Table,
-        weights: Ints,
-        hashes: Ints,
-        counts: Table,
+        rows: Delta,
+        counts: IntTable,
         matching: int,
     ) -> None:
-        self.batch = batch
-        self.keys = keys
-        self.codes = codes
-        self.weights = weights
-        self.hashes = hashes
+        self.batch, self.weights, self.keys = rows.batch, rows.weights, rows.keys
+        self.codes, self.hashes = rows.codes, rows.hashes
         self.counts = counts
         self.disk_copy: DiskCopy | None = None
         self.is_fetched = False  # whether the rows are in memory for one epoch only
         self._matching = matching
-        self.groups, self.starts = key_groups(keys, codes)
-        self._greatest = codes[0].max(initial=MIN_CODE) if matching else 0
-        self._reach = reach_of(codes) if matching > 1 else UNLIMITED
+        self.groups, self.starts = key_groups(self.keys, self.codes)
+        self._greatest = self.codes[0].max(initial=MIN_CODE) if matching else 0
+        self._reach = reach_of(self.codes) if matching > 1 else UNLIMITED
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -84,11 +154,22 @@ class Run:
         return RowMemory.of(self.batch)
 
     @property
+    def rows(self) -> Delta:
+        """All rows with their weights."""
+        return Delta(self.batch, self.weights, self.keys, self.codes, self.hashes)
+
+    def at(self, positions: Positions) -> Delta:
+        """Return some rows with their weights."""
+        codes = np.take(self.codes, positions, axis=1)
+        weights, hashes = self.weights[positions], self.hashes[positions]
+        return Delta(self.taken(positions), weights, self.keys[positions], codes, hashes)
+
+    @property
     def living_rows(self) -> int:
         """Number of distinct rows with a weight."""
         return int(np.count_nonzero(self.weights))
 
-    def mark_changed(self, positions: npt.NDArray[np.signedinteger]) -> None:
+    def mark_changed(self, positions: Positions) -> None:
         """Note that weights or counts of some rows change, so that their copy on disk is updated."""
         if self.disk_copy is not None:
             self.disk_copy.changed[positions] = True
@@ -110,7 +191,7 @@ class Run:
             copy.changed[rows] = False
         return True
 
-    def alike(self, keys: Codes, codes: Table, hashes: Ints, remaining: Ints) -> tuple[Ints, Ints]:
+    def alike(self, keys: Codes, codes: IntTable, hashes: Ints, remaining: Ints) -> tuple[Ints, Ints]:
         """Return pairs of remaining rows, and positions with the same key, first code and hash; keys have to ascend."""
         held = self.groups, self.starts, self.codes, self.hashes, self.weights
         room = len(keys)
@@ -121,7 +202,7 @@ class Run:
                 return rows[:count], positions[:count]
             room = count
 
-    def find(self, keys: Codes, codes: Table) -> Iterator[tuple[Codes, Codes]]:
+    def find(self, keys: Codes, codes: IntTable) -> Iterator[tuple[Codes, Codes]]:
         """Yield pairs of rows and positions that match, in blocks. Rows are by key and code, all with a key."""
         if self._matching and len(keys) and self._greatest < ~codes[0].max():
             return
@@ -130,7 +211,7 @@ class Run:
             living = weights_of(self.weights, positions) > 0
             yield (rows, positions) if living.all() else (rows[living], positions[living])
 
-    def taken(self, positions: npt.NDArray[np.signedinteger]) -> pa.RecordBatch:
+    def taken(self, positions: Positions) -> pa.RecordBatch:
         """Return the rows at some positions; a slice for many consecutive ones."""
         if len(positions) * _OF_WHOLE >= len(self) and _follow(positions):
             return self.batch.slice(int(positions[0]), len(positions))
@@ -141,7 +222,15 @@ class Run:
         self.keys, self.groups = _mapped(self.keys, mapping), _mapped(self.groups, mapping)
 
 
-def _follow(positions: npt.NDArray[np.signedinteger]) -> bool:
+def matches_in(runs: Iterable[Run], keys: Codes, codes: IntTable) -> Iterator[tuple[Run, Codes, Codes]]:
+    """Yield rows of runs that ascending keys and their codes match: run, numbers of keys, positions in the run."""
+    for run in runs:
+        for rows, positions in run.find(keys, codes):
+            if len(rows):
+                yield run, rows, positions
+
+
+def _follow(positions: Positions) -> bool:
     ends = positions[[0, -1]] if len(positions) else np.zeros(2, np.int64)
     return len(positions) == int(ends[1] - ends[0]) + 1 and bool((positions[1:] - positions[:-1] == 1).all())
 
@@ -150,7 +239,7 @@ def _mapped(keys: Codes, mapping: Codes) -> Codes:
     return np.where(keys == EMPTY, EMPTY, mapping[keys])
 
 
-def weights_of(weights: Ints, rows: npt.NDArray[np.signedinteger]) -> Ints:
+def weights_of(weights: Ints, rows: Positions) -> Ints:
     """Return the weights of some rows. For many rows, it is faster to check first whether all weights are one."""
     if 2 * len(rows) >= len(weights) and (weights == 1).all():
         return np.ones(len(rows), np.int64)
@@ -158,7 +247,7 @@ def weights_of(weights: Ints, rows: npt.NDArray[np.signedinteger]) -> Ints:
     return found
 
 
-def row_order(keys: Codes, codes: Table, hashes: Ints) -> tuple[Codes, Codes, Ints]:
+def row_order(keys: Codes, codes: IntTable, hashes: Ints) -> tuple[Codes, Codes, Ints]:
     """Return rows by key, first code and hash, those without a key first; their keys, and hashes."""
     order = key_order(keys, codes)
     keys, hashes = keys[order], hashes[order]
@@ -166,7 +255,7 @@ def row_order(keys: Codes, codes: Table, hashes: Ints) -> tuple[Codes, Codes, In
     return order, keys, hashes
 
 
-def key_order(keys: Codes, codes: Table) -> Codes:
+def key_order(keys: Codes, codes: IntTable) -> Codes:
     """Return rows by key and first code, those without a key first."""
     first = first_codes(codes)
     empty = np.flatnonzero(keys == EMPTY).astype(np.int32)
@@ -178,25 +267,22 @@ def key_order(keys: Codes, codes: Table) -> Codes:
 
 def merged(runs: Sequence[Run], matching: int) -> Run:
     """Return the rows of some sorted runs, at least one, as one run."""
-    batch = joined_batches([run.batch for run in runs])
-    keys, hashes, weights = (
-        np.concatenate(each) for each in zip(*((run.keys, run.hashes, run.weights) for run in runs), strict=True)
-    )
-    codes, counts = (
-        np.concatenate(each, axis=1) for each in zip(*((run.codes, run.counts) for run in runs), strict=True)
-    )
-    order = np.empty(len(keys), np.int32)
+    rows = Delta(*_concatenated([run.rows for run in runs]))
+    counts = np.concatenate([run.counts for run in runs], axis=1)
+    order = np.empty(len(rows), np.int32)
     starts = np.cumsum([0, *(len(run) for run in runs)])
-    order = order[: merge_runs(keys, first_codes(codes), hashes, weights, starts, order)]
+    order = order[: merge_runs(rows.keys, first_codes(rows.codes), rows.hashes, rows.weights, starts, order)]
     # The batch is sorted too, so that consecutive rows are close in memory.
-    return Run(
-        rows_at(batch, order),
-        keys[order],
-        np.take(codes, order, axis=1),
-        weights[order],
-        hashes[order],
-        np.take(counts, order, axis=1),
-        matching,
+    return Run(rows.at(order), np.take(counts, order, axis=1), matching)
+
+
+def _concatenated(parts: Sequence[Delta]) -> tuple[pa.RecordBatch, Ints, Codes, IntTable, Ints]:
+    return (
+        joined_batches([part.batch for part in parts]),
+        np.concatenate([part.weights for part in parts]),
+        np.concatenate([part.keys for part in parts]),
+        np.concatenate([part.codes for part in parts], axis=1),
+        np.concatenate([part.hashes for part in parts]),
     )
 
 
@@ -246,15 +332,12 @@ class RunConcatenator:
             for field, values, pieces in zip(self._schema, self._values, self._pieces, strict=True)
         ]
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
-        lines = np.ascontiguousarray(self._codes[:, here]), np.ascontiguousarray(self._counts[:, here])
-        numbers = self._keys[here], lines[0], self._weights[here], self._hashes[here], lines[1]
+        codes, counts = np.ascontiguousarray(self._codes[:, here]), np.ascontiguousarray(self._counts[:, here])
+        rows = Delta(batch, self._weights[here], self._keys[here], codes, self._hashes[here])
         if self._rises:
-            return Run(batch, *numbers, self._matching), np.arange(self._rows)
-        order, keys, hashes = row_order(self._keys[here], lines[0], self._hashes[here])
-        batch = rows_at(batch, order)
-        codes, counts = (np.take(each, order, axis=1) for each in lines)
-        weights = self._weights[here][order]
-        return Run(batch, keys, codes, weights, hashes, counts, self._matching), order.astype(np.int64)
+            return Run(rows, counts, self._matching), np.arange(self._rows)
+        order, _, _ = row_order(rows.keys, codes, rows.hashes)
+        return Run(rows.at(order), np.take(counts, order, axis=1), self._matching), order.astype(np.int64)
 
 
 def _has_width(data_type: pa.DataType) -> bool:

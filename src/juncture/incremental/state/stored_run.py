@@ -9,13 +9,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import joined_pieces
 from juncture.incremental.state.blocks import NUMBERS, BlockRows, Index, pack_states, unpack_block, unpack_states
 from juncture.incremental.state.policy import ROW_BYTES
-from juncture.kernels.array_types import Ints, Mask, Words
+from juncture.kernels.array_types import Ints, IntTable, Mask, Words
 from juncture.kernels.equal_rows import mark_blocks
 from juncture.kernels.symmetric import UNLIMITED
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
@@ -23,7 +22,6 @@ from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
 if TYPE_CHECKING:
     from juncture.incremental.state.store import Store
 
-Table = npt.NDArray[np.int64]
 
 _ROWS_AT_ONCE = 1 << 14  # approximate number of rows that are read at once when all are read
 
@@ -41,7 +39,7 @@ class LookupRanges:
     high: Ints  # the greatest first code
     low_rows: Ints  # the least row hash at the least first code
     high_rows: Ints  # the greatest row hash at the greatest one
-    others: Table  # for each code line but the first, the least code
+    others: IntTable  # for each code line but the first, the least code
     second: Ints | None = None  # complement of the least second code, by which a run's reach bounds the first code
 
     @classmethod
@@ -54,7 +52,7 @@ class LookupRanges:
         return cls(hashes[here], low[here], high[here], *ends, none)
 
 
-Convert = Callable[[Table], Table]
+Convert = Callable[[IntTable], IntTable]
 """Converts states of rows, with the weight in the first line, that were written with fewer lines than now."""
 
 
@@ -63,10 +61,10 @@ class BlockCache:
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
-        self._cached: OrderedDict[tuple[int, int], tuple[Table, pa.RecordBatch, int]] = OrderedDict()
+        self._cached: OrderedDict[tuple[int, int], tuple[IntTable, pa.RecordBatch, int]] = OrderedDict()
         self.nbytes = 0
 
-    def get(self, run: int, block: int) -> tuple[Table, pa.RecordBatch] | None:
+    def get(self, run: int, block: int) -> tuple[IntTable, pa.RecordBatch] | None:
         """Return a block if it is in the cache."""
         found = self._cached.get((run, block))
         if found is None:
@@ -74,7 +72,7 @@ class BlockCache:
         self._cached.move_to_end((run, block))
         return found[0], found[1]
 
-    def put(self, run: int, block: int, numbers: Table, batch: pa.RecordBatch, size: int) -> None:
+    def put(self, run: int, block: int, numbers: IntTable, batch: pa.RecordBatch, size: int) -> None:
         """Add a block of ``size`` bytes, and evict the least recently used ones."""
         self._cached[run, block] = numbers, batch, size
         self.nbytes += size
@@ -198,7 +196,7 @@ class StoredRun:
         """Return the positions of rows that have changed since the snapshot."""
         return np.unique(np.concatenate([np.zeros(0, np.int64), *(self._changed_places or [])]))
 
-    def state_of(self, places: Ints) -> Table:
+    def state_of(self, places: Ints) -> IntTable:
         """Return the states of some rows, at least one, ascending."""
         chosen, positions = self._within(places)
         return np.take(self._states(chosen.tolist()), positions, axis=1)
@@ -210,7 +208,7 @@ class StoredRun:
         sizes = self.index.sizes[chosen]
         return chosen, places - self._starts[blocks] + (np.cumsum(sizes) - sizes)[index]
 
-    def change(self, places: Ints, state: Table) -> None:
+    def change(self, places: Ints, state: IntTable) -> None:
         """Set the states of some rows."""
         if self._changed_places is not None:
             self._changed_places.append(places)
@@ -230,7 +228,7 @@ class StoredRun:
         self.changed = {}
         self.changed_bytes = 0
 
-    def _contents(self, blocks: list[int]) -> list[tuple[Table, pa.RecordBatch]]:
+    def _contents(self, blocks: list[int]) -> list[tuple[IntTable, pa.RecordBatch]]:
         run = self.index.number
         found = {block: self._cache.get(run, block) for block in blocks}
         missing = [block for block, held in found.items() if held is None]
@@ -240,7 +238,7 @@ class StoredRun:
             self._cache.put(run, block, numbers, batch, len(content))
         return [held for held in found.values() if held is not None]
 
-    def _states(self, blocks: list[int]) -> Table:
+    def _states(self, blocks: list[int]) -> IntTable:
         """Return writable states of the rows of some blocks, concatenated."""
         has_state = self.has_state[blocks].tolist()
         written = [block for block, has in zip(blocks, has_state, strict=True) if has and block not in self.changed]
@@ -256,5 +254,5 @@ class StoredRun:
             states[:, here.ravel()] = self._current(state)
         return states
 
-    def _current(self, state: Table) -> Table:
+    def _current(self, state: IntTable) -> IntTable:
         return state if self.convert is None else self.convert(state)

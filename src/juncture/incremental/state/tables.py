@@ -26,7 +26,7 @@ from juncture.incremental.state.pages import PageKeys, Pages, run_of, sorted_pie
 from juncture.incremental.state.records import Checkpoint, Position
 from juncture.incremental.state.run import DiskCopy, Run, merged
 from juncture.incremental.state.stored_run import BlockCache, Convert, StoredRun
-from juncture.kernels.array_types import Codes, Ints, Mask, Words
+from juncture.kernels.array_types import Codes, Ints, IntTable, Mask, Words
 from juncture.runtime.memory import release_unused
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ _ROWS_PER_CHANGE = 8  # a checkpoint is made when the tables have this many rows
 
 _REPLAYED_ROWS_MOST = 1 << 12  # a query that is closed with a longer log makes a checkpoint, so that it is opened fast
 
-Lines = npt.NDArray[np.int64]
 
 _SMALL_ROWS = 1 << 14  # up to this number of rows, a table is loaded when a query is opened
 
@@ -58,7 +57,7 @@ class StateTable:
     notes: Callable[[], Any] = lambda: None  # further JSON data of the operator
     recall: Callable[[Any], None] = lambda _notes: None  # accepts the notes again
     loaded: Callable[[], None] = lambda: None  # called after rows were loaded into memory
-    numbers_of: Callable[[pa.RecordBatch], tuple[Codes, Lines]] | None = None
+    numbers_of: Callable[[pa.RecordBatch], tuple[Codes, IntTable]] | None = None
 
     def all_notes(self) -> Any:
         """Return JSON data of the operator and of evictions."""

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.kernels import symmetric as kernels
-from juncture.kernels.array_types import Codes, Mask
+from juncture.kernels.array_types import Codes, IntTable, Mask
 from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.row_order import arrange_rows, sort_rows
-from juncture.matching.candidates import Table, first_codes, key_groups, lines_of, matching_pairs
+from juncture.matching.candidates import first_codes, key_groups, lines_of, matching_pairs
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
 from juncture.streams.state.segment import Arranged, Segment, freeze
 from juncture.streams.state.store import RowStore
@@ -50,7 +50,7 @@ class KeyedSegment(Segment):
         freeze(self.keys, self.groups)
 
 
-def arrange(keys: Codes, codes: Table, key_count: int) -> Arranged:
+def arrange(keys: Codes, codes: IntTable, key_count: int) -> Arranged:
     """Return the rows that have a key, by key and first code."""
     rows, sorted_keys, sorted_codes = np.empty_like(keys), np.empty_like(keys), np.empty_like(codes)
     count = arrange_rows(keys, codes, key_count, rows, sorted_keys, sorted_codes)
@@ -72,7 +72,7 @@ class KeyedStore(RowStore[KeyedSegment]):
         super().__init__()
         self._matching = matching
 
-    def _sorted(self, keys: Codes, codes: Table) -> Arranged:
+    def _sorted(self, keys: Codes, codes: IntTable) -> Arranged:
         order = np.empty(len(keys), np.int32)
         sort_rows(keys, first_codes(codes), order)
         return Arranged(order, keys[order], lines_of(codes, order))

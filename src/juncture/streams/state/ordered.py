@@ -11,9 +11,9 @@ import pyarrow as pa
 from juncture.columnar.arrays import both, raw_values, validity
 from juncture.columnar.key_encoding import Form, Integers, form_of
 from juncture.kernels import symmetric as kernels
-from juncture.kernels.array_types import Codes, Ints, Mask
+from juncture.kernels.array_types import Codes, Ints, IntTable, Mask
 from juncture.kernels.row_order import sort_rows
-from juncture.matching.candidates import Keys, Table, in_blocks, lines_of
+from juncture.matching.candidates import Keys, in_blocks, lines_of
 from juncture.matching.condition import ComparedRows
 from juncture.ordered.arithmetic import MIN_CODE
 from juncture.streams.frontier import Limits
@@ -138,7 +138,7 @@ class InOrder:
         assert isinstance(found, Integers)
         return found.values, found.valid
 
-    def sorted(self, keys: Keys, codes: Table) -> BandRows:
+    def sorted(self, keys: Keys, codes: IntTable) -> BandRows:
         """Return rows that all have a key, arranged."""
         rising = kernels.rising_line(codes)
         if rising != kernels.NEITHER:
@@ -160,7 +160,7 @@ class OrderedStore(RowStore[OrderedSegment]):
         super().__init__()
         self._order = order
 
-    def _sorted(self, keys: Keys, codes: Table) -> BandRows:
+    def _sorted(self, keys: Keys, codes: IntTable) -> BandRows:
         return self._order.sorted(keys, codes)
 
     def _segment(self, batch: pa.RecordBatch, new_rows: Arranged, matched: Mask) -> OrderedSegment:
@@ -168,11 +168,11 @@ class OrderedStore(RowStore[OrderedSegment]):
         return OrderedSegment(batch, new_rows, matched)
 
 
-def _band_rows(keys: Keys, codes: Table, rising: int) -> BandRows:
+def _band_rows(keys: Keys, codes: IntTable, rising: int) -> BandRows:
     return BandRows(_places(0, len(keys)), keys, codes, rising)
 
 
-def living_span(codes: Table, rising: int, limits: Limits) -> tuple[int, int] | None:
+def living_span(codes: IntTable, rising: int, limits: Limits) -> tuple[int, int] | None:
     """Return the range of ordered rows that can still match; None if they need not be consecutive."""
     if limits.ended:
         return 0, 0

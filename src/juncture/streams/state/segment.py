@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import rows_at
 from juncture.kernels import symmetric as kernels
-from juncture.kernels.array_types import Codes, Ints, Mask
-from juncture.matching.candidates import Keys, Table, lines_of
+from juncture.kernels.array_types import Codes, Ints, IntTable, Mask, Positions
+from juncture.matching.candidates import Keys, lines_of
 from juncture.streams.frontier import Limits
 
 
@@ -47,7 +47,7 @@ class Arranged:
 
     rows: Codes
     keys: Keys
-    codes: Table
+    codes: IntTable
 
     def some(self, positions: Codes) -> Self:
         """Return the rows at some positions, in the same order."""
@@ -112,7 +112,7 @@ class Segment(ABC):
             self.alive_rows -= len(gone)
         return gone
 
-    def taken(self, positions: npt.NDArray[np.signedinteger]) -> pa.RecordBatch:
+    def taken(self, positions: Positions) -> pa.RecordBatch:
         """Return the rows at some positions."""
         return rows_at(self.batch, self.rows[positions])
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, joined_batches, rows_of
@@ -162,7 +161,7 @@ def _masks(alive: Mask, matched: Mask) -> tuple[Mask, Mask]:
     return alive, matched.copy()
 
 
-def _rows(batch: pa.RecordBatch, rows: npt.NDArray[np.int64]) -> pa.RecordBatch:
+def _rows(batch: pa.RecordBatch, rows: Ints) -> pa.RecordBatch:
     """Return some rows of a batch, without copying consecutive ones."""
     first, count = int(rows[0]), len(rows)
     if int(rows[-1]) - first == count - 1 and (rows[1:] > rows[:-1]).all():

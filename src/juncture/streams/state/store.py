@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Generic, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import joined_batches
-from juncture.kernels.array_types import Codes, Mask
-from juncture.matching.candidates import Keys, Table, lines_of
+from juncture.kernels.array_types import Codes, IntTable, Mask, Positions
+from juncture.matching.candidates import Keys, lines_of
 from juncture.streams.frontier import Limits
 from juncture.streams.state.segment import Arranged, Segment, StateBatch
 
@@ -31,7 +30,7 @@ class RowStore(ABC, Generic[SomeSegment]):
         self.evicted = 0
 
     @abstractmethod
-    def _sorted(self, keys: Keys, codes: Table) -> Arranged:
+    def _sorted(self, keys: Keys, codes: IntTable) -> Arranged:
         """Return rows that all have a key, in the order of segments."""
 
     @abstractmethod
@@ -81,7 +80,7 @@ class RowStore(ABC, Generic[SomeSegment]):
                 kept.append(self._compact(segment))
         self.segments = kept
 
-    def remove(self, segment: SomeSegment, positions: npt.NDArray[np.signedinteger]) -> None:
+    def remove(self, segment: SomeSegment, positions: Positions) -> None:
         """Evict rows that need no further match."""
         dead = np.zeros(len(segment.rows), np.bool_)
         dead[positions] = True
