@@ -14,6 +14,7 @@ from juncture.incremental.plan.physical import OperatorGraph
 from juncture.incremental.replacement import Replacement
 from juncture.planner.explain.html import page
 from juncture.spec.arguments import check_choice
+from juncture.spec.size import format_size
 
 ExplainFormat = Literal["text", "json", "html"]
 
@@ -139,15 +140,8 @@ def _figures(operator: ViewOperator | None) -> list[str]:
     if operator is None:
         return [""] * len(_FIGURES)
     counts = [f"{count:,}" if count else "" for count in (operator.rows, operator.rows_on_disk)]
-    memory = _bytes(operator.nbytes) if operator.nbytes else ""
+    memory = format_size(operator.nbytes) if operator.nbytes else ""
     return [*counts, memory, f"{operator.emitted_rows:,}", f"{operator.seconds * 1_000:,.0f} ms"]
-
-
-def _bytes(count: int) -> str:
-    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count} B"
 
 
 def watched(graph: OperatorGraph, epoch: Callable[[], int]) -> AbstractContextManager[Any]:

@@ -130,7 +130,7 @@ def counted(rows: pa.RecordBatchReader, columns: Sequence[str], folder: Path) ->
     """Return the number of key values that occur more than once. Nulls are values."""
     with _connected(folder) as connection:
         connection.register(TABLE, rows)
-        keys = ", ".join(map(_quoted, columns))
+        keys = ", ".join(exp.column(each, quoted=True).sql("duckdb") for each in columns)
         groups = f"SELECT 1 FROM {TABLE} GROUP BY {keys} HAVING count(*) > 1"
         return int(connection.sql(f"SELECT count(*) FROM ({groups})").fetchall()[0][0])
 
@@ -264,7 +264,3 @@ def _expressions(step: Derived) -> str:
         if said is not None:
             texts.append(f"{key} = {list(said.values()) if isinstance(said, dict) else said!r}")
     return ", ".join(texts) or "the step"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

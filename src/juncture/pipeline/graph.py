@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 
 from juncture.errors import SpecError, did_you_mean
 from juncture.pipeline.model import File, ManyStep, SqlStep, Step
@@ -49,21 +50,14 @@ def _reads(step: Step) -> list[tuple[tuple[str, ...], str]]:
 
 
 def _cycle(file: File) -> list[str]:
-    done: set[str] = set()
-
-    def walk(name: str, above: list[str]) -> list[str]:
-        if name in above:
-            return above[above.index(name) :]
-        if name in done or name not in file.steps:
-            return []
-        for read in file.steps[name].inputs:
-            cycle = walk(read, [*above, name])
-            if cycle:
-                return cycle
-        done.add(name)
-        return []
-
-    return next((cycle for name in file.steps if (cycle := walk(name, []))), [])
+    """Return the steps of a cycle, each before one that it reads; none without a cycle."""
+    try:
+        TopologicalSorter({name: file.steps.keys() & set(step.inputs) for name, step in file.steps.items()}).prepare()
+    except CycleError as error:
+        cycle: list[str] = error.args[1][:0:-1]
+        first = cycle.index(next(name for name in file.steps if name in cycle))
+        return [*cycle[first:], *cycle[:first]]
+    return []
 
 
 def steps_in_order(file: File) -> list[str]:

@@ -221,7 +221,6 @@ class Pipeline:
     def _explained_on(self, spark: SparkSession) -> Explained:
         from juncture.pipeline.column_pruning import needed_columns
         from juncture.pipeline.explain import Explained
-        from juncture.pipeline.spark import SparkEngine
 
         schemas = self.check(engine="spark")
         read = {name for step in self.file.steps.values() for name in step.inputs}
@@ -229,7 +228,7 @@ class Pipeline:
         source_columns = needed_columns(
             self.file, schemas, [*shown, *(name for name in self.steps if name not in read)]
         )
-        engine = SparkEngine(self.file, schemas, spark, source_columns=source_columns)
+        engine = self._opened(schemas, spark, source_columns=source_columns)
         for name in [*self.file.sources, *self.steps]:
             engine.make(name)
         return Explained(self.file, schemas, engine.plan, "on Spark")
@@ -280,14 +279,8 @@ class Pipeline:
 
         def begin(kept: Sequence[str]) -> Engine:
             source_columns = needed_columns(self.file, schemas, [sink.from_ for sink in self.file.sinks.values()])
-            if spark is None:
-                from juncture.pipeline.local import LocalEngine
-
-                return LocalEngine(self.file, schemas, watch, memory, source_columns)
-            from juncture.pipeline.spark import SparkEngine
-
-            session = spark() if callable(spark) else spark
-            return SparkEngine(self.file, schemas, session, watch, kept=kept, source_columns=source_columns)
+            own: dict[str, Any] = {"memory": memory} if spark is None else {"kept": kept}
+            return self._opened(schemas, spark, watch=watch, source_columns=source_columns, **own)
 
         return run(self.file, sinks, begin, engine=name, force=force, watch=watch)
 
@@ -461,15 +454,20 @@ class Pipeline:
         key = None if spark is None else id(spark)
         if key not in self._engines:
             schemas = self.check(spark=spark)
-            if spark is None:
-                from juncture.pipeline.local import LocalEngine
-
-                self._engines[key] = LocalEngine(self.file, schemas)
-            else:
-                from juncture.pipeline.spark import SparkEngine
-
-                self._engines[key] = SparkEngine(self.file, schemas, spark)
+            self._engines[key] = self._opened(schemas, spark)
         return self._engines[key]
+
+    def _opened(
+        self, schemas: Schemas, spark: SparkSession | Callable[[], SparkSession] | None, **settings: Any
+    ) -> Engine:
+        """Return an engine without rows: in this process, or of a session, which may start now."""
+        if spark is None:
+            from juncture.pipeline.local import LocalEngine
+
+            return LocalEngine(self.file, schemas, **settings)
+        from juncture.pipeline.spark import SparkEngine
+
+        return SparkEngine(self.file, schemas, spark() if callable(spark) else spark, **settings)
 
 
 def _engine_name(spark: object, engine: EngineName | None = None) -> EngineName:
