@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from juncture.cli.options import STANDARD_INPUT, Request, delimiter_of
+from juncture.cli.options import STANDARD_INPUT, Request
 from juncture.cli.progress import step
 from juncture.errors import DataError, JunctureError, SchemaError, SpecError, did_you_mean
 from juncture.files.formats import COMPRESSED, WILDCARDS, Format, files_of, format_of, format_of_start, paths_of
-from juncture.files.text.options import TextOptions, column_types
+from juncture.files.text.options import TextOptions, checked_delimiter, column_types
 from juncture.inputs.files import Files
 from juncture.spec.kinds import Spec
 from juncture.spec.schema import Side
@@ -68,7 +68,7 @@ def text_options(
     """Return the options for text, from those of a command."""
     return TextOptions(
         nulls=tuple(nulls or ()),
-        delimiter=delimiter_of(delimiter),
+        delimiter=checked_delimiter("\t" if delimiter in ("\\t", "tab") else delimiter, f"--delimiter {delimiter!r}"),
         has_header=has_header,
         types=column_types(types, argument="--type"),
         is_all_text=is_all_text,

@@ -263,17 +263,6 @@ def with_parameters(function: Function, parameters: Iterable[Parameter], doc: st
     return function
 
 
-def delimiter_of(text: str) -> str:
-    """Return the character of --delimiter."""
-    character = "\t" if text in ("\\t", "tab") else text
-    if len(character) != 1 or character in '\r\n"' or not character.isascii():
-        raise SpecError(
-            f"--delimiter {text!r} is not one ASCII character. Pass a character such as ';', or \\t for a tab.",
-            name="JN-ARGUMENT-VALUE",
-        )
-    return character
-
-
 def distance_of(option: str, text: str | None) -> int | Decimal | str | None:
     """Return an exact number, or the text for the spec to parse."""
     if text is None:

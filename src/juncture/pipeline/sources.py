@@ -10,7 +10,7 @@ import pyarrow as pa
 from juncture.errors import DataError, SpecError
 from juncture.files.arrow import arrow_schema
 from juncture.files.formats import WILDCARDS, files_of, format_of, paths_of
-from juncture.files.text.options import TextOptions, column_type
+from juncture.files.text.options import TextOptions, checked_delimiter, column_type
 from juncture.files.text.read import TextFiles
 from juncture.files.text.types import as_text
 from juncture.inputs.files import Files
@@ -146,14 +146,9 @@ def types_of(source: SourceSection) -> dict[str, pa.DataType]:
 def text_options(source: SourceSection, types: dict[str, Any] | None = None) -> TextOptions:
     """Return the options for reading the text of a source."""
     delimiter = "\t" if format_name(source) == "tsv" else source.delimiter
-    if len(delimiter) != 1 or delimiter in '\r\n"' or not delimiter.isascii():
-        raise SpecError(
-            f"delimiter={delimiter!r} is not a delimiter. Expected one ASCII character, such as ';'.",
-            name="JN-ARGUMENT-VALUE",
-        )
     return TextOptions(
         nulls=tuple(source.nulls),
-        delimiter=delimiter,
+        delimiter=checked_delimiter(delimiter, f"delimiter={delimiter!r}"),
         has_header=source.header,
         types=types_of(source) if types is None else types,
         is_all_text=source.all_text,

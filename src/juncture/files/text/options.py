@@ -43,6 +43,16 @@ class TextOptions:
     has_line_breaks: bool = False  # whether quoted values of CSV may have line breaks
 
 
+def checked_delimiter(character: str, written: str) -> str:
+    """Return a delimiter of CSV, or raise `SpecError`. ``written`` is the argument with its value, for the message."""
+    if len(character) != 1 or character in '\r\n"' or not character.isascii():
+        raise SpecError(
+            f"{written} is not a delimiter. Expected one ASCII character, such as ';' or '\\t'.",
+            name="JN-ARGUMENT-VALUE",
+        )
+    return character
+
+
 def column_type(text: str, *, argument: str) -> pa.DataType:
     """Return the Arrow type of a Spark SQL type name."""
     name = text.strip().lower()

@@ -30,6 +30,7 @@ import json
 import logging
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,6 @@ _VERSION = 6
 _IDENTITY, _MANIFEST, _LAST, _EPOCH = b"identity", b"manifest", b"last ", b"e"
 _EARLIER_IDENTITIES = b"join", b"view"  # keys of the identity in versions up to 3
 
-_ORDER_FIELDS = "late", "greatest", "repaired"  # the fields of a position by sources with an order
 
 _LARGE_BYTES = 1 << 24
 """Changes of an answer with more bytes are written to a file of their own, in place of the write-ahead log."""
@@ -235,8 +235,7 @@ class Store:
         manifest = self._manifest
         if "epoch" not in manifest:
             return None
-        orders = (manifest.get(name, {}) for name in _ORDER_FIELDS)
-        return Position(manifest["epoch"], manifest["offset"], manifest["missing"], *orders)
+        return Position(**{each.name: manifest[each.name] for each in fields(Position) if each.name in manifest})
 
     def runs(self, table: str) -> list[tuple[Index, Mask, int]]:
         """Return the runs of a table as of the last checkpoint: index, blocks with a state, number of living rows."""
@@ -381,7 +380,7 @@ class Store:
         last = self._put_answers(batch, answers)
         _remove(batch, before)
         manifest = {name: each for name, each in self._manifest.items() if name != "last"}
-        self._commit(batch, manifest | _position_fields(position) | {"log": log} | ({"last": last} if last else {}))
+        self._commit(batch, manifest | asdict(position) | {"log": log} | ({"last": last} if last else {}))
         self._runs -= before
 
     def checkpoint(self, checkpoint: Checkpoint) -> None:
@@ -408,7 +407,7 @@ class Store:
         for run in (run for each in runs.values() for run in each):
             _put_states(batch, run)
         numbers = {table: [(run.index.number, run.living_rows) for run in each] for table, each in runs.items()}
-        manifest = {**_position_fields(position), "runs": numbers, "notes": checkpoint.notes, "log": {}}
+        manifest = {**asdict(position), "runs": numbers, "notes": checkpoint.notes, "log": {}}
         manifest |= {"rows": checkpoint.rewritten_rows, "since": position.epoch + 1, **({"last": last} if last else {})}
         removed = self._runs - _numbers(manifest)
         _remove(batch, removed)
@@ -469,11 +468,6 @@ class Store:
 
 def _stream_of(batch: pa.RecordBatch) -> bytes:
     return stream([batch])
-
-
-def _position_fields(position: Position) -> dict[str, Any]:
-    fields = {"epoch": position.epoch, "offset": position.offset, "missing": dict(position.missing)}
-    return fields | {name: dict(getattr(position, name)) for name in _ORDER_FIELDS}
 
 
 def _numbers(manifest: Mapping[str, Any]) -> set[int]:
