@@ -56,6 +56,11 @@ BOUNDED = {
         SELECT l.k, r.x, count(*) OVER (PARTITION BY l.n // 10) AS c FROM l LEFT JOIN r ON l.n = r.n AND l.k = r.k""",
     "as-of joins within a day": """
         SELECT l.k, l.n, r.n AS m FROM l ASOF LEFT JOIN r ON l.k = r.k AND l.day = r.day AND l.n >= r.n""",
+    "the last rows": "SELECT n, x FROM l ORDER BY n DESC, x, k, day LIMIT 3",
+    "the first rows": "SELECT n, x FROM l ORDER BY n, x, k, day LIMIT 5 OFFSET 2",
+    "the greatest rows": "SELECT x, n FROM l WHERE k > 0 ORDER BY x DESC, n, k, day LIMIT 6",
+    "the rows of the greatest groups": """
+        SELECT n // 10 AS w, count(*) AS c FROM l GROUP BY ALL ORDER BY c DESC, w LIMIT 1""",
     "as-of joins": "SELECT l.k, l.n, r.n AS m FROM l ASOF LEFT JOIN r ON l.k = r.k AND l.n >= r.n",
     "strict as-of joins": "SELECT l.k, l.n, r.n AS m FROM l ASOF JOIN r ON l.k = r.k AND l.n > r.n",
     "as-of joins by an earlier time without a key": """
@@ -65,7 +70,7 @@ GROWING = {
     "later rows": "SELECT l.k, l.n, r.n AS m FROM l ASOF JOIN r ON l.k = r.k AND l.n <= r.n",
     "a total": "SELECT count(*), max(n), sum(x) FROM l",
     "keys alone": "SELECT l.n, r.x FROM l JOIN r ON l.k = r.k WHERE r.x = 1",
-    "the last rows": "SELECT n, x FROM l ORDER BY n DESC, x, k, day LIMIT 3",
+    "all but the last rows": "SELECT n, x FROM l ORDER BY n DESC, x, k, day OFFSET 3",
     "a falling key": "SELECT 100 - n AS m, count(*) FROM l GROUP BY ALL",
     "a negative key": "SELECT -n AS m, count(*) FROM l GROUP BY ALL",
     "a key with a sign": "SELECT +n AS m, count(*) FROM l GROUP BY ALL",
@@ -168,7 +173,7 @@ class Moving:
 
     def most_stored(self):
         """Return the most rows of a table of an operator that forgets rows."""
-        operators = [each for each in self.view._graph.operators if each.futures]
+        operators = [each for each in self.view._graph.operators if "forgets" in each.retention]
         return max(sum(run.living_rows for run in [*table.arrangement.memory, *table.stored])
                    for each in operators for table in each.tables.values())  # fmt: skip
 

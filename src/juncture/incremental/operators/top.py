@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import rows_at
+from juncture.columnar.arrays import joined_batches, rows_at
 from juncture.incremental.changes.change_batch import ChangeBatch, ChangeBatches
 from juncture.incremental.operators.arranged import ArrangedOperator
+from juncture.incremental.operators.eviction import Frontiers, Future, final_rows
 from juncture.incremental.operators.operator import ViewOperator
 from juncture.incremental.state.run import Delta
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Ints, Mask
 
 _SPARE = 1_000  # cached rows beyond the returned ones, so that deletes need no scan
 
@@ -69,9 +71,41 @@ class TopOperator(ViewOperator):
         self._order = order
         self._offset = offset
         self._end = None if limit is None else offset + limit
+        # All changes of the source that are possible, if it may forget the rows that none of them can return.
+        self.superseding: Future = ()
         self._best = ChangeBatch.joined([], self.schema)  # the first rows in order, with their weights
         self._has_all = True
         self._next = self._best, True
+
+    @property
+    def needed_final_rows(self) -> int | None:
+        """How many final rows are needed, the first ones in order; None for all."""
+        return None if any(map(pat.is_nested, self.schema.types)) else self._end
+
+    def forget(self, frontiers: Frontiers) -> None:
+        """Remove final rows of the source beyond those that are returned if all rows that can be deleted are."""
+        arrangement, end = self._source.arrangement, self.needed_final_rows
+        if end is None or not self.superseding or not arrangement.may_evict:
+            return
+        is_final = partial(final_rows, self.superseding, frontiers=frontiers)
+        first = ChangeBatch.joined([], self.schema)
+        for each in arrangement.living():
+            rows = ChangeBatch.joined([first, each.some(np.flatnonzero(is_final(each.rows)))], self.schema)
+            first = self._summed(rows.some(sorted_rows(rows.rows, self._order)))
+            first = first.slice(0, int(np.searchsorted(np.cumsum(first.weights), end)) + 1)
+        if end and first.weights.sum() >= end:
+            arrangement.evict(partial(self._beyond, first.rows.slice(first.rows.num_rows - 1), is_final))
+
+    def _beyond(self, last: pa.RecordBatch, is_final: Callable[[pa.RecordBatch], Mask], batch: pa.RecordBatch) -> Mask:
+        """Return which rows are final, and after another one in order."""
+        mask = is_final(batch)
+        final = np.flatnonzero(mask)
+        order = sorted_rows(joined_batches([last, rows_at(batch, final)]), self._order)
+        after = final[order[int(np.flatnonzero(order == 0)[0]) + 1 :] - 1]
+        equal = self._source.identity.same(rows_at(batch, after), rows_at(last, np.zeros(len(after), np.int64)))
+        mask[:] = False
+        mask[after[~equal]] = True
+        return mask
 
     @property
     def reads(self) -> Collection[ViewOperator]:

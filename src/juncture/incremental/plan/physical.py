@@ -26,7 +26,7 @@ from juncture.incremental.expressions.expression import (
 )
 from juncture.incremental.expressions.functions import COMPARISONS
 from juncture.incremental.operators.arranged import ArrangedOperator
-from juncture.incremental.operators.eviction import Future, FutureChanges, carry, retention
+from juncture.incremental.operators.eviction import Future, carry, retention
 from juncture.incremental.operators.group import GroupOperator
 from juncture.incremental.operators.join import JoinOperator, JoinPath, Lookup
 from juncture.incremental.operators.keys import KeyDomain
@@ -127,6 +127,7 @@ class _OperatorBuilder:
         self._codes: dict[tuple[PlanNode, Keys], KeyDomain] = {}
         self._futures: dict[PlanNode, Future] = {}
         self._needed: dict[ViewOperator, Future] = {}
+        self._tops: dict[ArrangedOperator, list[TopOperator]] = {}
         self._part_of_others: set[PlanNode] = set()
         self._used_once: set[PlanNode] = set()
 
@@ -217,6 +218,13 @@ class _OperatorBuilder:
                 self._retain_sides(operator, node)
         for answer in self.graph.answers.values() if keeps_final else ():
             answer.futures, answer.retention = {}, "keeps all rows of the result"
+        for arranged, tops in self._tops.items():
+            future, count = arranged.futures.pop("rows", ()), tops[0].needed_final_rows
+            if future and count is not None and len(tops) == 1:
+                tops[0].superseding = future
+                arranged.retention += f", except the first {count:,}"
+            elif future:
+                arranged.retention = f"grows: any row can be needed by {tops[-1].label}"
 
     def _retain_sides(self, join: SpecJoinOperator, node: JoinNode) -> None:
         texts = []
@@ -283,9 +291,10 @@ class _OperatorBuilder:
     def top(self, node: TopNode) -> ViewOperator:
         arranged = self._arranged(node.input, ())
         arranged.keeps = True
-        self._need(arranged, tuple(FutureChanges(each.source) for each in self._future(node.input)))
         label = "top" if node.limit is None else f"top {node.limit:,}"
-        return TopOperator(label, arranged, node.order, node.limit, node.offset)
+        made = TopOperator(label, arranged, node.order, node.limit, node.offset)
+        self._tops.setdefault(arranged, []).append(made)
+        return made
 
     def expand(self, node: ExpandNode) -> ViewOperator:
         label = f"for each row, {node.shown('row number')}"

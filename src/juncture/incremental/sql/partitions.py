@@ -305,14 +305,9 @@ def difference(left: PlanNode, right: PlanNode, compiler: Compiler, *, is_except
         count = call("subtract", lefts, rights) if is_except else call("least", lefts, rights)
         counted = ProjectNode(grouped, (*columns, count))
         positive = FilterNode(counted, call("greater", counted.every_column[-1], zero))
-        return repeated(positive, len(keys), compiler).select(range(len(keys)))
+        query = PartitionQuery(compiler, positive, (_NUMBER,))
+        repeated = query.query([_ROW, (f"unnest(range({query.column(len(keys))}))", number)])
+        return ExpandNode(positive, query.reads, repeated).select(range(len(keys)))
     has_left, has_right = (call("greater", each, zero) for each in (lefts, rights))
     condition = all_of([has_left, call("not", has_right) if is_except else has_right])
     return FilterNode(grouped, condition).select(range(len(keys)))
-
-
-def repeated(node: PlanNode, count: int, compiler: Compiler) -> PlanNode:
-    """Return each row as often as one of its columns says."""
-    query = PartitionQuery(compiler, node, (_NUMBER,))
-    made = query.query([_ROW, (f"unnest(range({query.column(count)}))", pa.int64())])
-    return ExpandNode(node, query.reads, made)
