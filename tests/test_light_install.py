@@ -11,7 +11,19 @@ import pytest
 from packaging.requirements import Requirement
 
 OPTIONAL = (
-    *("altair", "deltalake", "duckdb", "pandas", "polars", "psycopg", "pydantic", "pyspark", "rich", "rocksdict"),
+    *(
+        "altair",
+        "deltalake",
+        "duckdb",
+        "pandas",
+        "polars",
+        "psycopg",
+        "pydantic",
+        "pyiceberg",
+        "pyspark",
+        "rich",
+        "rocksdict",
+    ),
     *("sqlglot", "typer", "vl_convert"),
 )
 WITHOUT = f"""

@@ -31,10 +31,12 @@ _CARRIED = re.compile(
 """An error in the text of one of Spark's, which goes on in one of several ways."""
 _EXTRAS = {
     "altair": "html",
+    "deltalake": "lake",
     "duckdb": "sql",
     "psycopg": "postgres",
     "py4j": "spark",
     "pydantic": "cli",
+    "pyiceberg": "lake",
     "pyspark": "spark",
     "rich": "cli",
     "rocksdict": "changes",

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 import juncture as jn
 from juncture.errors import DataError, SchemaError
@@ -275,12 +276,25 @@ def test_a_file_that_changes_before_the_tasks_run(spark, tmp_path, left, algorit
         plan.execute().toArrow()
 
 
+def test_tasks_read_the_current_files_of_a_lake_table(spark, tmp_path, left, specs):
+    folder = str(tmp_path / "lake")
+    table = pa.table({"ts": [1, 2, 4, 2], "k": ["a", "b c", "a", None], "n": [1, 2, 3, 4], "v": [1.0, 2.0, None, 4.0]})
+    write_deltalake(folder, table, partition_by=["k", "n"])
+    DeltaTable(folder).delete("n = 2")
+    write_deltalake(folder, table.append_column("more", [table["k"]]), mode="append", schema_mode="merge")
+    for turn, right in enumerate((folder, jn.Files(folder, version=1))):
+        check(spark, left, right, specs(turn))
+    DeltaTable(folder).delete()
+    joined = jn.join_asof(left, folder, on="ts", by="k", spark=spark).toArrow()
+    assert rows(joined) == rows(jn.join_asof(left, folder, on="ts", by="k"))
+
+
 def test_folders_that_are_refused(spark, tmp_path, left):
     for folder in ("n=1", "deep"):
         write(tmp_path / "in" / folder / "rows.parquet", pa.table({"ts": [1], "k": ["a"]}))
     with pytest.raises(DataError, match=r"define the column 'n', but the folders of .* no columns"):
         jn.join_asof(left, tmp_path / "in", on="ts", by="k", spark=spark)
     write_lake(tmp_path / "lake", "Delta", pa.table({"ts": [1], "k": ["a"]}))
-    for path in ("lake", "lake/day=1", "lake/*/*.parquet"):
+    for path in ("lake/day=1", "lake/*/*.parquet"):
         with pytest.raises(DataError, match=r"lake' is a Delta table"):
             jn.join_asof(left, tmp_path / path, on="ts", by="k", spark=spark)

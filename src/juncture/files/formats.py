@@ -83,7 +83,7 @@ WILDCARDS = frozenset("*?[")
 
 
 def files_of(path: str, what: str) -> list[FoundFile]:
-    """Return the files at a local path or glob. `what` is its name in messages."""
+    """Return the files at a local path or glob, of a lake table the current ones. `what` is its name in messages."""
     if "://" in path:
         raise DataError(
             f"The {what} {path.partition('?')[0]} is a URI, but only Parquet files can be read from a URI. Copy it to "
@@ -94,8 +94,11 @@ def files_of(path: str, what: str) -> list[FoundFile]:
     files = list["FoundFile"]()
     if is_there or not WILDCARDS.isdisjoint(path):
         # Imported late, so that a missing file is reported without importing Arrow.
+        from juncture.runtime.lakes import lake_at
         from juncture.runtime.paths import listed
 
+        if is_there and (lake := lake_at([path])) is not None:
+            return list(lake.files)
         files = listed(path, lambda _: True)
     if not files:
         raise DataError(

@@ -17,7 +17,7 @@ from juncture.files.text.read import TextFiles
 from juncture.inputs.files import Files
 from juncture.inputs.tables import InputTable, of_batches
 from juncture.runtime.footers import check_unchanged
-from juncture.runtime.paths import FoundFile, IsData, kind_at, listed
+from juncture.runtime.paths import FoundFile, IsData, kind_at, lake_format, listed, place_of
 from juncture.runtime.sources import ParquetSource
 
 
@@ -33,7 +33,13 @@ def open_files(files: Files) -> ParquetSource | InputTable:
         )
     [chosen] = formats
     if chosen == "parquet":
-        return ParquetSource(files.paths, union_by_name=files.union_by_name)
+        return ParquetSource(files.paths, union_by_name=files.union_by_name, version=files.version)
+    if files.version is not None:
+        raise SpecError(
+            f"version={files.version} applies to Delta and Iceberg tables, but {files.paths[0]!r} has {chosen} files. "
+            "Remove it.",
+            name="JN-ARGUMENT-CONFLICT",
+        )
     if files.union_by_name:
         raise SpecError(
             f"union_by_name=True applies to Parquet files, but {files.paths[0]!r} has {chosen} files. Remove it.",
@@ -66,7 +72,7 @@ def format_at(path: str) -> Format:
     named = format_by_name(Path(path.partition("?")[0] if "://" in path else path))
     if named is not None or "://" in path:
         return named or "parquet"
-    if WILDCARDS.isdisjoint(path) and kind_at(path) != FileType.Directory:
+    if WILDCARDS.isdisjoint(path) and (kind_at(path) != FileType.Directory or lake_format(*place_of(path))):
         return "parquet"
     formats = {format_by_name(Path(file.path)): file.path for file in listed(path, lambda _: True)}
     formats.pop(None, None)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from juncture.errors import SpecError, wrong_type
 from juncture.files.formats import FORMATS, Format
@@ -23,6 +25,8 @@ class Files:
     format
         ``"parquet"``, ``"csv"``, ``"tsv"``, ``"json"`` (one object per line, or a list of objects) or ``"arrow"``. By
         default, detected from the file extension; Parquet without one.
+    version
+        The version of a Delta table, or the snapshot of an Iceberg table. None for the current one.
     union_by_name
         Whether Parquet files may lack columns that other files have. The table then has the columns of all files, with
         null where a file lacks a column.
@@ -47,6 +51,7 @@ class Files:
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
     format: Format | None = None
     union_by_name: bool = False
+    version: int | None = None
 
     def __post_init__(self) -> None:
         if not is_path(self.path):
@@ -63,15 +68,31 @@ class Files:
                 )
 
     @classmethod
-    def of(cls, table: Files | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Files:
-        """Return a path or `Files` as `Files`."""
-        return table if isinstance(table, Files) else cls(table)
+    def of(cls, table: Any) -> Files:
+        """Return a path, `Files`, or a table of deltalake or pyiceberg as `Files`."""
+        if isinstance(table, Files):
+            return table
+        if is_from(table, "deltalake", "DeltaTable"):
+            return cls(table.table_uri, version=table.version())
+        # The catalog, not the folder, names the current metadata of an Iceberg table.
+        return cls(table.metadata_location, "parquet") if is_lake(table) else cls(table)
 
     @property
     def paths(self) -> list[str]:
         """The paths as strings."""
         parts = [self.path] if isinstance(self.path, str | os.PathLike) else self.path
         return [os.fspath(part) for part in parts]
+
+
+def is_from(table: object, package: str, name: str) -> bool:
+    """Return whether a table is of a class of a package, without importing the package."""
+    module = sys.modules.get(package)
+    return module is not None and isinstance(table, getattr(module, name))
+
+
+def is_lake(table: object) -> bool:
+    """Return whether an input is a table of deltalake or pyiceberg."""
+    return is_from(table, "deltalake", "DeltaTable") or is_from(table, "pyiceberg.table", "Table")
 
 
 def is_path(table: object) -> bool:

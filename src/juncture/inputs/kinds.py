@@ -10,14 +10,14 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from juncture.errors import PlanError, SpecError
-from juncture.inputs.files import Files, is_path
+from juncture.inputs.files import Files, is_from, is_lake, is_path
 from juncture.planner.decision import Engine
 
 Kind = Literal["arrow", "path", "spark"]
 
 ACCEPTED = (
     "Expected a Spark DataFrame, a path (file, folder, glob or list of them), or a table: pyarrow (also a dataset), "
-    "Polars, pandas, DuckDB, or an iterable of pyarrow.RecordBatch."
+    "Polars, pandas, DuckDB, deltalake, pyiceberg, or an iterable of pyarrow.RecordBatch."
 )
 
 _ONE_COLUMN = {
@@ -37,7 +37,7 @@ def kind_of(table: object, side: str) -> Kind:
     # The other checks take a noticeable part of the time of a small join.
     if isinstance(table, pa.Table):
         return "arrow"
-    if isinstance(table, Files):
+    if isinstance(table, Files) or is_lake(table):
         return "path"
     if is_path(table):
         _check_paths(table if isinstance(table, list | tuple) else [table], side)
@@ -97,12 +97,6 @@ def choose_engine(left: object, right: object, spark: object | None) -> Engine:
             name="JN-INPUT-ENGINES",
         )
     return "spark"
-
-
-def is_from(table: object, package: str, name: str) -> bool:
-    """Return whether a table is of a class of a package, without importing the package."""
-    module = sys.modules.get(package)
-    return module is not None and isinstance(table, getattr(module, name))
 
 
 def type_name(table: object) -> str:

@@ -14,8 +14,9 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import innermost, raw_values, validity
 from juncture.errors import DataError, SchemaError, SpecError
+from juncture.inputs.files import is_from
 from juncture.inputs.frames import ROW_NUMBER, Frame
-from juncture.inputs.kinds import ACCEPTED, is_from, type_name
+from juncture.inputs.kinds import ACCEPTED, type_name
 from juncture.spec.schema import Side
 
 _READ_AHEAD = {"batch_readahead": 4, "fragment_readahead": 1}

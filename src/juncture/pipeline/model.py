@@ -144,6 +144,7 @@ class SourceSection(_TableSection):
     nulls: list[StrictStr] = []
     all_text: StrictBool = False
     union_by_name: StrictBool = False
+    version: StrictInt | None = None
     order: OrderedBy | list[OrderedBy] | None = None
     stream: StrictBool | None = None
 

@@ -85,6 +85,10 @@ def check_place(source: SourceSection, engine: Engine) -> None:
         )
     if name != "parquet" and source.union_by_name:
         raise SpecError("union_by_name= applies to Parquet files. Remove it.", name="JN-ARGUMENT-CONFLICT")
+    if name != "parquet" and source.version is not None:
+        raise SpecError(
+            "version= applies to Delta and Iceberg tables in folders. Remove it.", name="JN-ARGUMENT-CONFLICT"
+        )
     if name == "parquet" and source.types:
         raise SpecError(
             "types= applies to text and to formats that only Spark reads. Cast columns with select, in a step.",
@@ -118,7 +122,7 @@ def source_schema(source: SourceSection) -> pa.Schema | None:
     """Return the columns of a source with resolved paths, from footers or the start of text; None if only Spark can."""
     name, types = format_name(source), types_of(source)
     if name == "parquet":
-        schema = ParquetSource(source.paths, union_by_name=source.union_by_name).schema
+        schema = ParquetSource(source.paths, union_by_name=source.union_by_name, version=source.version).schema
         return _declared(schema, types)
     if name == "arrow":
         return _declared(arrow_schema([file for path in source.paths for file in paths_of(path, "path")]), types)
@@ -135,7 +139,7 @@ def source_schema(source: SourceSection) -> pa.Schema | None:
 
 def parquet_files(source: SourceSection) -> Files:
     """Return the Parquet files of a source as a join input."""
-    return Files(source.paths, "parquet", source.union_by_name)
+    return Files(source.paths, "parquet", source.union_by_name, source.version)
 
 
 def types_of(source: SourceSection) -> dict[str, pa.DataType]:

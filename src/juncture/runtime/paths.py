@@ -1,7 +1,8 @@
 """The files at a path: a file, or the files of a folder, glob or URI, with the partition values in their folders.
 
-Folders of Delta, Iceberg and Hudi tables are refused: their Parquet files include deleted and overwritten rows, and
-only a log beside the files lists the current ones.
+Parquet files in folders of Delta, Iceberg and Hudi tables include deleted and overwritten rows, and only a log beside
+the files lists the current ones. `juncture.runtime.lakes` reads such a table by its folder. Any other path to its files
+is refused.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -70,20 +72,24 @@ def check_bucket(path: str, filesystem: pa.fs.FileSystem, inner: str) -> None:
 
 @dataclass(frozen=True)
 class _Format:
-    """A table format: its title, its name in Spark, and the Python call that reads a folder."""
+    """A table format: its title, and its name in Spark."""
 
     title: str
     name: str
-    call: str
 
 
-_DELTA = _Format("Delta", "delta", "deltalake.DeltaTable({folder!r}).to_pyarrow_table()")
-_HUDI = _Format("Hudi", "hudi", "hudi.HudiTableBuilder.from_base_uri({folder!r}).build().read_snapshot()")
-_ICEBERG = _Format("Iceberg", "iceberg", "pyiceberg.catalog.load_catalog(…).load_table(…).scan().to_arrow()")
+_DELTA, _HUDI, _ICEBERG = _Format("Delta", "delta"), _Format("Hudi", "hudi"), _Format("Iceberg", "iceberg")
 
 _LOGS = {"_delta_log": _DELTA, ".hoodie": _HUDI}  # folders with a log
 _METADATA, _METADATA_ENDINGS = "metadata", (".metadata.json", ".metadata.json.gz")
 """Iceberg's metadata folder, and the endings of its files."""
+
+
+def lake_format(filesystem: pyarrow.fs.FileSystem, folder: str) -> str | None:
+    """Return ``"Delta"``, ``"Iceberg"`` or ``"Hudi"`` for the folder of such a table, else None."""
+    # The root of an object store has no name.
+    found = _table_in(filesystem, folder) if PurePosixPath(folder).name else None
+    return None if found is None else found.title
 
 
 def check_folders(filesystem: pyarrow.fs.FileSystem, folders: Iterable[str]) -> None:
@@ -111,12 +117,20 @@ def check_listing(filesystem: pyarrow.fs.FileSystem, infos: Iterable[pyarrow.fs.
 
 
 def _check_folder(filesystem: pyarrow.fs.FileSystem, folder: str) -> None:
-    names = (*_LOGS, _METADATA)
-    infos = filesystem.get_file_info([str(PurePosixPath(folder, name)) for name in names])
+    found = _table_in(filesystem, folder)
+    if found is not None:
+        raise _refusal(found, folder, filesystem)
+
+
+def _table_in(filesystem: pyarrow.fs.FileSystem, folder: str) -> _Format | None:
+    """Return the format of the table whose folder this is."""
+    infos = filesystem.get_file_info([str(PurePosixPath(folder, name)) for name in (*_LOGS, _METADATA)])
     folders = [info for info in infos if info.type == pyarrow.fs.FileType.Directory]
-    check_listing(filesystem, folders)
-    if folders:
-        check_listing(filesystem, filesystem.get_file_info(pyarrow.fs.FileSelector(folders[-1].path)))
+    for info in folders:
+        if info.base_name in _LOGS:
+            return _LOGS[info.base_name]
+    inside = filesystem.get_file_info(pyarrow.fs.FileSelector(folders[-1].path)) if folders else []
+    return _ICEBERG if any(info.base_name.endswith(_METADATA_ENDINGS) for info in inside) else None
 
 
 def _with_parents(folder: str) -> Iterator[str]:
@@ -127,11 +141,13 @@ def _with_parents(folder: str) -> Iterator[str]:
 
 def _refusal(table: _Format, folder: str, filesystem: pyarrow.fs.FileSystem) -> DataError:
     folder = uri_of(folder, filesystem)
+    remedy = f"Pass {folder!r} as the only path of a table"
+    if table is _HUDI:
+        remedy = f"Read the table with hudi.HudiTableBuilder.from_base_uri({folder!r}).build().read_snapshot()"
     return DataError(
         f"The path {folder!r} is {'an' if table is _ICEBERG else 'a'} {table.title} table, whose Parquet files "
-        "include deleted and overwritten rows. Expected plain Parquet files. Read the table with "
-        f"{table.call.format(folder=folder)}, or on Spark with spark.read.format({table.name!r}).load({folder!r}), "
-        "and pass the result.",
+        f"include deleted and overwritten rows. {remedy}, or read it on Spark with "
+        f"spark.read.format({table.name!r}).load({folder!r}), and pass the result.",
         name="JN-LAKE-TABLE",
     )
 
@@ -179,7 +195,7 @@ def listed(path: str, is_data: IsData = is_parquet) -> list[FoundFile]:
     The path is a file, folder, glob or URI of `pyarrow.fs`, with options after ``?``. `is_data` selects in folders.
     """
     try:
-        return listed_on(*_place(path), is_data)
+        return listed_on(*place_of(path), is_data)
     except (pa.ArrowException, OSError) as error:
         raise unreadable(path, error) from error
 
@@ -204,7 +220,7 @@ def listed_on(filesystem: pa.fs.FileSystem, path: str, is_data: IsData = is_parq
 def kind_at(path: str) -> pa.fs.FileType:
     """Return the kind of file at a path or URI."""
     try:
-        filesystem, inner = _place(path)
+        filesystem, inner = place_of(path)
         return filesystem.get_file_info(inner).type
     except (pa.ArrowException, OSError) as error:
         raise unreadable(path, error) from error
@@ -213,7 +229,7 @@ def kind_at(path: str) -> pa.fs.FileType:
 def file_at(path: str) -> FoundFile | None:
     """Return the file at a path or URI, or None."""
     try:
-        filesystem, inner = _place(path)
+        filesystem, inner = place_of(path)
         info = filesystem.get_file_info(inner)
     except (pa.ArrowException, OSError) as error:
         raise unreadable(path, error) from error
@@ -222,7 +238,7 @@ def file_at(path: str) -> FoundFile | None:
     return FoundFile(info.path, filesystem, info.size, info.mtime_ns, str(PurePosixPath(info.path).parent))
 
 
-def _place(path: str) -> tuple[pa.fs.FileSystem, str]:
+def place_of(path: str) -> tuple[pa.fs.FileSystem, str]:
     """Return the filesystem of a path or URI, and the path within it."""
     if "://" in path:
         # Brackets are invalid in a URI, but are glob characters.
@@ -234,7 +250,7 @@ def _place(path: str) -> tuple[pa.fs.FileSystem, str]:
 def _nothing(path: str) -> DataError:
     """Return the error for a path without Parquet files."""
     try:
-        filesystem, inner = _place(path)
+        filesystem, inner = place_of(path)
         kind = filesystem.get_file_info(inner).type
         check_bucket(path, filesystem, inner)
     except (pa.ArrowException, OSError) as error:
@@ -363,7 +379,8 @@ def sync_path(path: Path) -> None:
         os.close(opened)
 
 
-Value = int | str | None
+Value = Any
+"""A partition value: of folders an integer or text, of lake tables any value of the column's type, or None."""
 
 NULL_NAME = "__HIVE_DEFAULT_PARTITION__"
 """The folder name of null."""

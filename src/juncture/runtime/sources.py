@@ -38,6 +38,7 @@ from juncture.runtime.footers import (
     path_of,
     read_footers,
 )
+from juncture.runtime.lakes import lake_at
 from juncture.runtime.memory import MemoryBudget
 from juncture.runtime.paths import FoundFile, Value, files_of, partitions_of
 
@@ -221,12 +222,18 @@ class ParquetSource(Source):
 
     Paths are files, folders (with all their Parquet files at any depth), globs, or URIs of `pyarrow.fs`. Files are in
     the order of paths; files of a folder or glob are sorted by name. Partition folders such as ``year=2026`` define
-    columns, which are last. With `union_by_name`, files may lack columns of other files.
+    columns, which are last. With `union_by_name`, files may lack columns of other files. The folder of a Delta or
+    Iceberg table, as the only path, stands for the files, columns and partition values of one `version` of the table.
 
     Opening reads only the footers. Reading decodes one row group per thread, at most a million rows at once.
     """
 
-    def __init__(self, paths: Sequence[str], *, union_by_name: bool = False) -> None:
+    def __init__(self, paths: Sequence[str], *, union_by_name: bool = False, version: int | None = None) -> None:
+        if (lake := lake_at(paths, version)) is not None:
+            footers = read_footers(lake.files) if lake.files else []
+            lake.check_files(footers)
+            self._open(lake.files, footers, lake.schema, lake.partitions)
+            return
         files = [file for path in paths for file in files_of(path)]
         partition, values = partitions_of(files)
         footers = read_footers(files)

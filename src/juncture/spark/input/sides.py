@@ -138,7 +138,9 @@ def frame_of(
     files: Sequence[FoundFile],
     partitions: Sequence[Mapping[str, Value]],
 ) -> DataFrame:
-    """Return the rows of at least one file, with partition columns last; `partitions` has each file's values."""
+    """Return the rows of files; `partitions` has the values of each file's partition columns."""
+    if not files:
+        return session.createDataFrame([], schema)
     scans: dict[_Scan, list[str]] = {}
     turns: Counter[str] = Counter()
     for file, values in zip(files, partitions, strict=True):
@@ -153,18 +155,26 @@ def frame_of(
 def _read(session: SparkSession, schema: st.StructType, scan: _Scan, paths: Sequence[str]) -> DataFrame:
     if scan.base is not None:
         return session.read.option("basePath", scan.base).schema(schema).parquet(*paths)
-    inside = len(schema.fields) - len(scan.values)
-    frame = session.read.schema(st.StructType(schema.fields[:inside])).parquet(*paths)
-    fields = schema.fields[inside:]
-    literals = [
-        F.lit(value).cast(field.dataType).alias(name) for (name, value), field in zip(scan.values, fields, strict=True)
+    values = dict(scan.values)
+    inside = [field for field in schema.fields if field.name not in values]
+    frame = session.read.schema(st.StructType(inside)).parquet(*paths)
+    if not values:
+        return frame
+    # By position, since names may have dots.
+    stored = {field.name: F.col(f"c{place}") for place, field in enumerate(inside)}
+    columns = [
+        stored[field.name] if field.name in stored else F.lit(values[field.name]).cast(field.dataType)
+        for field in schema.fields
     ]
-    return frame.select("*", *literals) if literals else frame
+    return frame.toDF(*(f"c{place}" for place in range(len(inside)))).select(*columns).toDF(*schema.names)
 
 
 def _base(file: FoundFile) -> str | None:
     """Return the folder below which Spark finds the partition columns of a file, or None if it finds others."""
     places = [number for number, folder in enumerate(file.folders) if not folder.startswith("=") and "=" in folder]
+    if not places:
+        # The log of the table has the values.
+        return None
     named = file.folders[places[0] : places[-1] + 1]
     if not all(map(_READ_ALIKE.fullmatch, named)):
         return None
@@ -191,8 +201,9 @@ class _Footers(ParquetSource):
         return self._stored
 
     def units(self) -> list[Unit]:
-        """Return each row group as a unit; a file without row groups as one unit."""
-        return [self._unit(group.file, (group.number,)) for group in self._groups] or [self._unit(0, ())]
+        """Return each row group as a unit; one unit for files without row groups."""
+        groups = [self._unit(group.file, (group.number,)) for group in self._groups]
+        return groups or [self._unit(number, ()) for number in range(len(self._files))[:1]]
 
     def _unit(self, number: int, row_groups: tuple[int, ...]) -> Unit:
         file, partition = self._files[number], self._partitions[number]
@@ -201,7 +212,7 @@ class _Footers(ParquetSource):
 
     def frame(self, session: SparkSession, schema: st.StructType) -> DataFrame:
         """Return the rows of the files as a DataFrame, including pruned row groups."""
-        numbers = list(dict.fromkeys(group.file for group in self._groups)) or [0]
+        numbers = list(dict.fromkeys(group.file for group in self._groups)) or range(len(self._files))[:1]
         files = [self._files[number] for number in numbers]
         return frame_of(session, schema, files, [self._partitions[number] for number in numbers])
 
@@ -228,7 +239,7 @@ class FileSide:
         """Read the footers of files; raise `PlanError` for other formats, `DataError` for bad or differing files."""
         check_tasks_read(files)
         _check_no_name(files)
-        footers = _Footers(files.paths, union_by_name=files.union_by_name)
+        footers = _Footers(files.paths, union_by_name=files.union_by_name, version=files.version)
         return cls(session, footers.converted(plain_types(footers.schema)), cores)
 
     @property
