@@ -20,7 +20,7 @@ BATCHES, KILLS = 20, 10
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if not case.changes])
 def test_killed(tmp_path, name):
     chance = random.Random(f"{name} {KILLS}")
-    left, right = write_input(tmp_path, BATCHES, chance).values()
+    left, right = write_input(CASES[name], tmp_path, BATCHES, chance).values()
     answer = run_with_kills(name, tmp_path, batches=BATCHES, kills=KILLS, chance=chance)
     expected = without_end(jn.plan(left, right, CASES[name].spec).execute())
     assert expected.num_rows > 0

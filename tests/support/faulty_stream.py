@@ -28,48 +28,56 @@ import juncture as jn
 from support.cluster import wait_for
 from support.processes import no_session
 from support.session import TESTS, session_for_tests
-from support.streaming import ROCKS, STORE, read_stream, run, write_files
+from support.streaming import PARTITIONS, ROCKS, STORE, read_stream, run, write_files
 
 __all__ = ["CASES", "Case", "run_with_kills", "write_input"]
 
 ANSWER = "whole.parquet"
 LOG = "log"
-ROWS_A_BATCH = 60
-DELAY = 5
 
 
 @dataclass(frozen=True)
 class Case:
-    """A join whose query is killed; of streams of rows, or of changes."""
+    """A join whose query is killed; of streams of rows, or of changes.
+
+    With ``rows`` in a micro-batch and a ``delay`` so large that all are kept, workers keep the state decoded. Then only
+    workers are killed, and Spark repeats their tasks.
+    """
 
     spec: Any
     changes: bool = False
+    rows: int = 60
+    delay: int = 5
+    kills_workers: bool = False
 
 
 CASES = {
     "predicate": Case(jn.Where("l.k = r.k AND l.a >= r.a - 6 AND l.a <= r.a + 9", how="full")),
     "aggregates": Case(jn.Range(on="a", by="k", lower=-9, upper=6, agg={"n": "sum"})),
     "asof": Case(jn.Asof(on="a", by="k", tolerance=20)),
+    "decoded": Case(
+        jn.Range(on="a", by="k", lower=-1, upper=1, how="full"), rows=3_000, delay=100_000, kills_workers=True
+    ),
     "changes-asof": Case(jn.Asof(on="on", by="k", how="full"), changes=True),
 }
 
 
-def write_input(folder: Path, batches: int, chance: random.Random) -> dict[str, pa.Table]:
-    """Write the files of both sides, and return their rows.
+def write_input(case: Case, folder: Path, batches: int, chance: random.Random) -> dict[str, pa.Table]:
+    """Write the files of both sides of a case, and return their rows.
 
     The last row of each is far beyond all others, so that nothing waits when it has passed. It matches nothing.
     """
     sides = {}
     for side in ("left", "right"):
-        steps = (30 if chance.random() < 0.01 else chance.choice([0, 0, 0, 1]) for _ in range(batches * ROWS_A_BATCH))
+        steps = (30 if chance.random() < 0.01 else chance.choice([0, 0, 0, 1]) for _ in range(batches * case.rows))
         grown = list(accumulate(steps))
-        values = [value - chance.randint(0, DELAY) for value in grown]
+        values = [value - chance.randint(0, 5) for value in grown]
         keys = [chance.choice([None, "a", "b", "c"]) for _ in grown]
-        columns = [*keys, f"end of {side}"], [*values, grown[-1] + 10_000], [*range(len(grown)), -1]
+        columns = [*keys, f"end of {side}"], [*values, grown[-1] + case.delay + 10_000], [*range(len(grown)), -1]
         rows = pa.table(dict(zip(("k", "a", "n"), columns, strict=True)))
-        last = (batches - 1) * ROWS_A_BATCH
-        starts = range(0, last, ROWS_A_BATCH)
-        write_files([*(rows.slice(start, ROWS_A_BATCH) for start in starts), rows.slice(last)], folder / side)
+        last = (batches - 1) * case.rows
+        starts = range(0, last, case.rows)
+        write_files([*(rows.slice(start, case.rows) for start in starts), rows.slice(last)], folder / side)
         sides[side] = rows
     return sides
 
@@ -90,11 +98,19 @@ def run_with_kills(name: str, folder: Path, *, batches: int, kills: int, chance:
     chance
         Chooses the moments.
     """
-    for begun in sorted(chance.choices(range(batches - 2), k=kills)):
-        with _started(name, folder) as process:
-            _wait_for_moment(process, folder, begun, batches - 1, chance.random())
-            assert process.poll() is None, f"ended before it was killed:\n{(folder / LOG).read_text()}"
+    moments = sorted(chance.choices(range(batches - 2), k=kills))
+    if not CASES[name].kills_workers:
+        for begun in moments:
+            with _started(name, folder) as process:
+                _wait_for_moment(process, folder, begun, batches - 1, chance.random())
+                assert process.poll() is None, f"ended before it was killed:\n{(folder / LOG).read_text()}"
     with _started(name, folder) as process:
+        for begun in moments if CASES[name].kills_workers else ():
+            _wait_for_moment(process, folder, begun, batches - 1, chance.random())
+            # One at a time: Spark hands out several idle ones that are dead to one task after the other.
+            if workers := [*_workers_in(process.pid)]:
+                with suppress(ProcessLookupError):
+                    os.kill(chance.choice(workers), signal.SIGKILL)
         assert process.wait(timeout=300) == 0, (folder / LOG).read_text()
     return pq.read_table(folder / ANSWER)
 
@@ -161,16 +177,31 @@ def _alive_in(session: int) -> Iterator[int]:
                 yield int(path.parent.name)
 
 
+def _workers_in(session: int) -> Iterator[int]:
+    """Yield Python's workers: those whose parent, which they are forked from, has the same arguments."""
+    arguments = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in _alive_in(session)}
+    for pid, own in arguments.items():
+        with suppress(FileNotFoundError, ProcessLookupError):
+            parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+            if own and arguments.get(parent) == own:
+                yield pid
+
+
 def main(name: str, folder: Path) -> None:
     """Run a case from where it was left to its end."""
     case = CASES[name]
-    spark = session_for_tests()
+    os.environ["SPARK_LOCAL_DIRS"] = str(folder / "local")
+    # Spark repeats a task up to nine times.
+    spark = session_for_tests(master="local[2, 10]" if case.kills_workers else "local[2]")
     spark.conf.set(STORE, ROCKS)
+    if case.kills_workers:
+        spark.conf.set(PARTITIONS, "1")
     streams = [read_stream(spark, folder / side) for side in ("left", "right")]
-    orders = {f"{side}_order": jn.Order("a", delay=DELAY) for side in ("left", "right")}
+    orders = {f"{side}_order": jn.Order("a", delay=case.delay) for side in ("left", "right")}
     joined = jn.changes(*streams, case.spec) if case.changes else jn.stream(*streams, case.spec, **orders)
     (folder / f"{os.getpid()}.started").touch()
     pq.write_table(run(joined, folder).answer, folder / ANSWER)
+    assert case.kills_workers == any((folder / "local").glob("*/juncture-state/*/*"))
 
 
 if __name__ == "__main__":

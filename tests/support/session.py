@@ -36,14 +36,14 @@ SPARK_SETTINGS = {
 }
 
 
-def session_for_tests(*, connect: bool = False) -> SparkSession:
+def session_for_tests(*, connect: bool = False, master: str = "local[2]") -> SparkSession:
     """Start a session, or return the one that is there."""
     from juncture.spark.session.session import session_at
 
     folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([str(TESTS), *filter(None, folders)]))
     settings = {"spark.driver.memory": "1g", **SPARK_SETTINGS}
-    return session_at("local[2]", "juncture-tests", remote="local[2]" if connect else None, settings=settings)
+    return session_at(master, "juncture-tests", remote="local[2]" if connect else None, settings=settings)
 
 
 @contextmanager

@@ -98,7 +98,8 @@ class PairJoin(StreamOperator):
             if len(fresh):
                 yield self._output.alone(segment.taken(fresh), "left")
                 self.stores["left"].remove(segment, fresh)
-        segment.matched[positions] = True
+        if self._keeps[other_side(side)]:
+            segment.matched[positions] = True
 
     def _store(self, side: Side, batch: pa.RecordBatch, new_rows: Arranged, matched: Mask) -> Iterator[pa.RecordBatch]:
         """Store rows that can still match, and yield the others where ``how`` keeps them."""
