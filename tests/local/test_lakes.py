@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
+import json
 import random
+import struct
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, WriterProperties, write_deltalake
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, StringType
+from pyroaring import BitMap
 from typer.testing import CliRunner
 
 import juncture as jn
@@ -35,6 +41,8 @@ SCHEMA = pa.schema(
         "tags": pa.list_(pa.string()),
     }
 )
+B85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 EXTRA = pa.field("extra", pa.string())
 SPINE = pa.table({"id": pa.array([*range(12), None], pa.int32())})
 
@@ -96,6 +104,45 @@ def test_delta_tables_have_the_rows_of_their_log(seed: int, tmp_path: Path) -> N
     earlier = DeltaTable(folder, version=version)
     check(jn.Files(folder, version=version), earlier.to_pyarrow_table())
     check(earlier, earlier.to_pyarrow_table())
+
+
+def with_deleted_rows(folder: Path, deleted: dict[int, list[int]]) -> None:
+    """Mark rows of some files of a new Delta table as deleted by deletion vectors, which deltalake does not write."""
+    log = folder / "_delta_log" / "00000000000000000000.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    files = iter(range(len(actions)))
+    for action in actions:
+        if "protocol" in action:
+            features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
+            action["protocol"] = {"minReaderVersion": 3, "minWriterVersion": 7, **features}
+        if "add" in action and (rows := deleted.get(next(files))):
+            # A magic number, the number of bitmaps, the upper half of their values, and a bitmap.
+            content = struct.pack("<iqi", 1681511377, 1, 0) + BitMap(rows).serialize()
+            text = base64.b85encode(content + bytes(-len(content) % 4)).translate(bytes.maketrans(B85, Z85)).decode()
+            vector = {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(content), "cardinality": len(rows)}
+            action["add"]["deletionVector"] = vector
+    log.write_text("\n".join(map(json.dumps, actions)) + "\n")
+
+
+def test_rows_that_deletion_vectors_mark_are_excluded(tmp_path: Path) -> None:
+    table = rows(random.Random(5), 3_000)
+    by_place = [table.filter(pc.equal(table["place"], place).fill_null(False)) for place in ("a", "b/ c=%", "Zürich")]
+    properties = WriterProperties(max_row_group_size=300)
+    write_deltalake(str(tmp_path), pa.concat_tables(by_place), partition_by=["place"], writer_properties=properties)
+    log = (tmp_path / "_delta_log" / "00000000000000000000.json").read_text()
+    added = [action["add"] for action in map(json.loads, log.splitlines()) if "add" in action]
+    stored = [pq.ParquetFile(tmp_path / unquote(each["path"])).read() for each in added]
+    assert len(stored) == 3
+    assert pq.ParquetFile(tmp_path / unquote(added[1]["path"])).num_row_groups > 1
+    some = random.Random(6).sample(range(stored[1].num_rows), stored[1].num_rows // 2)
+    deleted = {1: sorted(some), 2: list(range(stored[2].num_rows))}
+    with_deleted_rows(tmp_path, deleted)
+    live = []
+    for number, (each, table) in enumerate(zip(added, stored, strict=True)):
+        kept = sorted(set(range(table.num_rows)) - set(deleted.get(number, ())))
+        places = pa.array([each["partitionValues"]["place"]] * len(kept), pa.string())
+        live.append(table.take(pa.array(kept, pa.int64())).append_column("place", places).select(SCHEMA.names))
+    check(str(tmp_path), pa.concat_tables(live).cast(SCHEMA))
 
 
 @pytest.fixture

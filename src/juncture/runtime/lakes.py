@@ -11,12 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
+from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.fs
 import pyarrow.types as pat
 
 from juncture.errors import DataError, JunctureError, SpecError, optional_packages
+from juncture.kernels.array_types import Mask
 from juncture.runtime.footers import Footer
 from juncture.runtime.paths import FoundFile, Value, lake_format, place_of, shown
 
@@ -32,6 +35,7 @@ class LakeTable:
     files: Sequence[FoundFile]
     partitions: Sequence[Mapping[str, Value]]  # the values that a file's columns have in all rows
     field_ids: Mapping[str, int] = field(default_factory=dict)  # of Iceberg's columns, by which files store them
+    live_rows: Mapping[int, Mask] = field(default_factory=dict)  # of files with deleted rows, by number
 
     def check_files(self, footers: Sequence[Footer]) -> None:
         """Refuse files whose columns are not those of the table under the same names."""
@@ -85,19 +89,27 @@ def _delta(path: str, version: int | None) -> LakeTable:
     table = _read(path, version, lambda: DeltaTable(path, version=version))
     if (table.metadata().configuration or {}).get("delta.columnMapping.mode", "none") != "none":
         raise _refused(path, "its columns are mapped to other names in files (delta.columnMapping.mode)")
-    if _has_deletion_vectors(table):
-        raise _refused(path, "it has deletion vectors, which mark deleted rows within files")
     actions = pa.table(table.get_add_actions(flatten=False))
     values = actions.column("partition").to_pylist() if "partition" in actions.schema.names else []
     uris = table.file_uris()
-    return LakeTable(
-        path, pa.schema(table.schema()), _found(path, uris), [dict(each or {}) for each in values or [{}] * len(uris)]
-    )
+    partitions = [dict(each or {}) for each in values or [{}] * len(uris)]
+    found = _found(path, uris)
+    return LakeTable(path, pa.schema(table.schema()), found, partitions, live_rows=_live_rows(path, table, uris))
 
 
-def _has_deletion_vectors(table: Any) -> bool:
-    features = table.protocol().reader_features or ()
-    return "deletionVectors" in features and pa.table(table.deletion_vectors()).num_rows > 0
+def _live_rows(path: str, table: Any, uris: Sequence[str]) -> dict[int, Mask]:
+    """Return a mask of the live rows of each file with a deletion vector; rows beyond its end are live."""
+    if "deletionVectors" not in (table.protocol().reader_features or ()):
+        return {}
+    numbers, live_rows = {_path_of(uri): number for number, uri in enumerate(uris)}, dict[int, Mask]()
+    for vector in pa.table(table.deletion_vectors()).to_pylist():
+        file = _path_of(vector["filepath"])
+        # Unlike other paths, these have the escapes of URIs.
+        number = numbers.get(unquote(file), numbers.get(file))
+        if number is None:
+            raise _refused(path, f"a deletion vector is of the unknown file {file!r}")
+        live_rows[number] = np.array(vector["selection_vector"], np.bool_)
+    return live_rows
 
 
 def _iceberg(path: str, metadata: str, version: int | None) -> LakeTable:

@@ -12,6 +12,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain, pairwise
+from types import MappingProxyType
 from typing import Self
 
 import numpy as np
@@ -25,7 +26,7 @@ from juncture.columnar.arrays import concatenated
 from juncture.columnar.conversion import converted, converted_columns, with_types
 from juncture.columnar.types import is_fixed
 from juncture.errors import DataError
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Ints, Mask
 from juncture.runtime.footers import (
     INT96_UNIT,
     Footer,
@@ -232,7 +233,7 @@ class ParquetSource(Source):
         if (lake := lake_at(paths, version)) is not None:
             footers = read_footers(lake.files) if lake.files else []
             lake.check_files(footers)
-            self._open(lake.files, footers, lake.schema, lake.partitions)
+            self._open(lake.files, footers, lake.schema, lake.partitions, live_rows=lake.live_rows)
             return
         files = [file for path in paths for file in files_of(path)]
         partition, values = partitions_of(files)
@@ -255,8 +256,9 @@ class ParquetSource(Source):
         schema: pa.Schema,
         partitions: Sequence[Mapping[str, Value]],
         row_groups: Sequence[Sequence[int]] | None = None,
+        live_rows: Mapping[int, Mask] = MappingProxyType({}),
     ) -> None:
-        """Set the files, their footers and partition values, and the row groups to read."""
+        """Set the files, their footers and partition values, the row groups to read, and the live rows of files."""
         self._batch_bytes = _BATCH_BYTES
         self._starts: Ints | None = None
         self._converted: Mapping[str, pa.DataType] = {}
@@ -273,7 +275,20 @@ class ParquetSource(Source):
             for number in (range(footer.metadata.num_row_groups) if row_groups is None else row_groups[file])
             if footer.metadata.row_group(number).num_rows > 0
         ]
-        self.part_rows = [self._metadata(group).num_rows for group in self._groups]
+        self._live_rows = dict[_RowGroup, Mask]()
+        for file, live in live_rows.items():
+            whole = np.concatenate([live, np.ones(footers[file].metadata.num_rows - len(live), np.bool_)])
+            first = 0
+            for number in range(footers[file].metadata.num_row_groups):
+                group = _RowGroup(file, number)
+                self._live_rows[group] = whole[first : first + self._metadata(group).num_rows]
+                first += self._metadata(group).num_rows
+        self.part_rows = [
+            int(np.count_nonzero(self._live_rows[group]))
+            if group in self._live_rows
+            else self._metadata(group).num_rows
+            for group in self._groups
+        ]
 
     def read(self, part: int, columns: Sequence[str], coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a row group."""
@@ -406,6 +421,9 @@ class ParquetSource(Source):
     def nulls(self, column: str, /) -> int | None:
         """Return the number of nulls in a column by the row groups' statistics, or by folder names."""
         total = 0
+        if self.has_deleted_rows:
+            # Footers also count nulls in rows that are deleted.
+            return None
         for part, rows in enumerate(self.part_rows):
             partition = self._partitions[self._groups[part].file]
             if column in partition:
@@ -416,6 +434,11 @@ class ParquetSource(Source):
                 return None
             total += chunk[0].statistics.null_count
         return total
+
+    @property
+    def has_deleted_rows(self) -> bool:
+        """Whether files have rows that the log of their table marks as deleted."""
+        return bool(self._live_rows)
 
     def is_declared_sorted(self, column: str, /) -> bool:
         """Return whether each row group is declared ascending by a column first, and follows the previous row group."""
@@ -464,15 +487,17 @@ class ParquetSource(Source):
             )
             batches = parquet.iter_batches(rows, [group.number], inside, use_threads=False)
             for number, batch in enumerate(batches, 1):
-                row_count += batch.num_rows
+                first_row, row_count = row_count, row_count + batch.num_rows
+                if group in self._live_rows:
+                    batch = batch.filter(pa.array(self._live_rows[group][first_row:row_count]))
                 yield converted_columns(self._shaped(part, batch, columns, coded), self._converted)
                 if self._batch_bytes < _BATCH_BYTES and number % _BATCHES_PER_RELEASE == 0:
                     # Memory is short, and Arrow soon caches more freed memory than a batch needs.
                     pa.default_memory_pool().release_unused()
-            if row_count != self.part_rows[part]:
+            if row_count != (expected := self._metadata(group).num_rows):
                 raise DataError(
                     f"Row group {group.number} of the Parquet file {file.path!r} has {row_count:,} rows, but "
-                    f"{self.part_rows[part]:,} by its footer. The file is damaged. Write it again, or exclude it.",
+                    f"{expected:,} by its footer. The file is damaged. Write it again, or exclude it.",
                     name="JN-FILE-DAMAGED",
                 )
 

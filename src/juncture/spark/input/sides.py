@@ -26,7 +26,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from pyspark.sql import types as st
 
 from juncture.columnar.types import is_null_type
-from juncture.errors import DataError
+from juncture.errors import DataError, PlanError
 from juncture.inputs.file_tables import check_tasks_read
 from juncture.inputs.files import Files
 from juncture.ordered.sql import SqlDomain, sql_domain
@@ -240,6 +240,13 @@ class FileSide:
         check_tasks_read(files)
         _check_no_name(files)
         footers = _Footers(files.paths, union_by_name=files.union_by_name, version=files.version)
+        if footers.has_deleted_rows:
+            folder = files.paths[0]
+            raise PlanError(
+                f"The table {folder!r} has deletion vectors, but Spark tasks read whole files. Pass "
+                f"spark.read.format('delta').load({folder!r}), or compact the table.",
+                name="JN-LAKE-TABLE",
+            )
         return cls(session, footers.converted(plain_types(footers.schema)), cores)
 
     @property
