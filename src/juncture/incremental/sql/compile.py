@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -24,15 +24,9 @@ _LIKE = {"~~": (False, False), "!~~": (False, True), "~~*": (True, False), "!~~*
 _HUGE = ("HUGEINT", "UHUGEINT")
 
 
-@dataclass(frozen=True)
-class Compiler:
-    """Compiles expressions over the columns of a relation."""
-
-    types: ArrowTypes
-
-    def __call__(self, bound: Bound, columns: Sequence[pa.DataType]) -> Expression:
-        """Return an expression that reads columns of these types; raises `UnreadableError`."""
-        return _Compilation(self.types, columns).value(bound)
+def compile_expression(bound: Bound, columns: Sequence[pa.DataType], types: ArrowTypes) -> Expression:
+    """Return an expression that reads columns of some types; raises `UnreadableError`."""
+    return _Compilation(types, columns).value(bound)
 
 
 class _Compilation:
@@ -277,10 +271,10 @@ def _extreme(bound: Bound, types: list[pa.DataType]) -> tuple[str, Any, int] | N
 def _membership(bound: Bound, types: list[pa.DataType]) -> tuple[str, Any, int] | None:
     if not _same(types) or any(each.op not in ("const", "cast") for each in bound.args[1:]):
         return None
-    compiled = [_Compilation(ArrowTypes("UTC"), []).value(each) for each in bound.args[1:] if not _reads(each)]
-    if len(compiled) < len(bound.args) - 1 or not all(isinstance(each, Constant) for each in compiled):
+    others = [compile_expression(each, [], ArrowTypes("UTC")) for each in bound.args[1:] if not _reads(each)]
+    values = [each.value for each in others if isinstance(each, Constant)]
+    if len(values) < len(bound.args) - 1:
         return None
-    values = [each.value for each in compiled if isinstance(each, Constant)]
     option = tuple(each for each in values if each is not None), None in values
     return ("not " if bound.op == "not_in" else "") + "in", option, 1
 

@@ -13,9 +13,9 @@ from juncture.incremental.operators.order import RowOrder, most_steps
 from juncture.incremental.operators.partition import Extent, PartitionOrder, can_continue
 from juncture.incremental.plan.nodes import ExpandNode, FilterNode, PlanNode, ProjectNode, UnionNode
 from juncture.incremental.plan.stateful_nodes import GroupNode, PartitionNode
-from juncture.incremental.sql.binder import Json
+from juncture.incremental.sql.binder import ArrowTypes, Json
 from juncture.incremental.sql.bound import Bound, Order, UnreadableError, called, function_name, read, read_orders, text
-from juncture.incremental.sql.compile import Compiler, stored
+from juncture.incremental.sql.compile import compile_expression, stored
 from juncture.incremental.sql.joins import null_safe_keys
 
 _NUMBER, _PARTITION = "c0", "c1"
@@ -25,8 +25,8 @@ _ROW = _NUMBER, pa.int64()
 class PartitionQuery:
     """Builds a query over the number of each row, other numbers, and columns of a relation."""
 
-    def __init__(self, compiler: Compiler, source: PlanNode, numbers: Sequence[str] = (_NUMBER, _PARTITION)) -> None:
-        self._compiler = compiler
+    def __init__(self, types: ArrowTypes, source: PlanNode, numbers: Sequence[str] = (_NUMBER, _PARTITION)) -> None:
+        self._types = types
         self._source = source
         self._numbers = len(numbers)
         self._reads: dict[int, int] = {}
@@ -34,7 +34,7 @@ class PartitionQuery:
 
     def value(self, bound: Bound) -> Expression:
         """Return a compiled expression over the columns of the relation."""
-        return self._compiler(bound, self._source.types)
+        return compile_expression(bound, self._source.types, self._types)
 
     def text(self, bound: Bound) -> str:
         """Return an expression as SQL."""
@@ -67,7 +67,7 @@ class PartitionQuery:
         """Return a value in the type in which views store it, and this type."""
         info = part["return_type"]
         bound = Bound("const", info)
-        target = self._compiler.types.of(info)
+        target = self._types.of(info)
         if target is None:
             raise UnreadableError(f"values of type {bound.type}", part)
         return stored(value, info["id"], bound.type), target
@@ -76,7 +76,7 @@ class PartitionQuery:
         """Return the query of some values and their types."""
         sql = f"SELECT {', '.join(value for value, _ in values)} FROM slot{tail}"
         inputs = (*[pa.int64()] * self._numbers, *(self._source.types[place] for place in self._reads))
-        return DuckQuery(sql, inputs, tuple(kind for _, kind in values), self._compiler.types.zone)
+        return DuckQuery(sql, inputs, tuple(kind for _, kind in values), self._types.zone)
 
     def called(self, part: Json) -> str:
         """Return the call of an aggregate or a window function as SQL, without its window."""
@@ -232,10 +232,10 @@ def _order_of(
     return PartitionOrder(by, preceding, following, tuple(each for *_, each in depend), ranks, dense)
 
 
-def windows(node: PlanNode, parts: Sequence[Json], compiler: Compiler) -> PlanNode:
+def windows(node: PlanNode, parts: Sequence[Json], types: ArrowTypes) -> PlanNode:
     """Return a relation with a column for each window function."""
     width, alike = len(node.types), dict[tuple[tuple[Expression, ...], str], list[int]]()
-    query = PartitionQuery(compiler, node)
+    query = PartitionQuery(types, node)
     for number, part in enumerate(parts):
         keys = tuple(dict.fromkeys(query.value(read(each)) for each in part.get("partitions") or []))
         order = query.order(read_orders(part.get("orders")))
@@ -243,13 +243,13 @@ def windows(node: PlanNode, parts: Sequence[Json], compiler: Compiler) -> PlanNo
     result, places = node, dict[int, int]()
     for (keys, _), numbers in alike.items():
         places |= {number: len(result.types) + place for place, number in enumerate(numbers)}
-        result = _with_windows(result, keys, [parts[number] for number in numbers], compiler)
+        result = _with_windows(result, keys, [parts[number] for number in numbers], types)
     return result.select([*range(width), *(places[number] for number in range(len(parts)))])
 
 
-def _with_windows(node: PlanNode, keys: Sequence[Expression], parts: Sequence[Json], compiler: Compiler) -> PlanNode:
+def _with_windows(node: PlanNode, keys: Sequence[Expression], parts: Sequence[Json], types: ArrowTypes) -> PlanNode:
     """Return a relation with a column for each window function of one order."""
-    query = PartitionQuery(compiler, node)
+    query = PartitionQuery(types, node)
     values = [query.result(each, query.window(each)) for each in parts]
     made = query.query([_ROW, *values])
     safe = null_safe_keys(keys, node)
@@ -257,9 +257,9 @@ def _with_windows(node: PlanNode, keys: Sequence[Expression], parts: Sequence[Js
     return PartitionNode(node, query.reads, made, safe, safe, adds_columns=True, order=order)
 
 
-def groups(node: PlanNode, keys: Sequence[Json], parts: Sequence[Json], compiler: Compiler) -> PlanNode:
+def groups(node: PlanNode, keys: Sequence[Json], parts: Sequence[Json], types: ArrowTypes) -> PlanNode:
     """Return groups with any aggregates of DuckDB."""
-    query = PartitionQuery(compiler, node)
+    query = PartitionQuery(types, node)
     values = [query.result(each, query.text(read(each))) for each in keys]
     values += [query.result(each, query.called(each)) for each in parts]
     by = ", ".join(str(place + 1) for place in range(len(keys)))
@@ -270,9 +270,9 @@ def groups(node: PlanNode, keys: Sequence[Json], parts: Sequence[Json], compiler
     return PartitionNode(node, query.reads, made, rows_by, results_by, adds_columns=False)
 
 
-def first_of_each(node: PlanNode, on: Sequence[Expression], orders: Sequence[Order], compiler: Compiler) -> PlanNode:
+def first_of_each(node: PlanNode, on: Sequence[Expression], orders: Sequence[Order], types: ArrowTypes) -> PlanNode:
     """Return the first row of each distinct value, in an order and then by all columns."""
-    query = PartitionQuery(compiler, node)
+    query = PartitionQuery(types, node)
     keys = [query.order(orders)] if orders else []
     keys += [query.column(place) for place in range(len(node.types))]
     sql = f"row_number() OVER (PARTITION BY {_PARTITION} ORDER BY {', '.join(keys)})"
@@ -284,14 +284,14 @@ def first_of_each(node: PlanNode, on: Sequence[Expression], orders: Sequence[Ord
     return marked.select(range(len(node.types)))
 
 
-def unnested(node: PlanNode, parts: Sequence[Json], compiler: Compiler) -> PlanNode:
+def unnested(node: PlanNode, parts: Sequence[Json], types: ArrowTypes) -> PlanNode:
     """Return a row for each value of some lists."""
-    query = PartitionQuery(compiler, node, (_NUMBER,))
+    query = PartitionQuery(types, node, (_NUMBER,))
     values = [query.result(each, f"unnest({query.text(read(each['child']))})") for each in parts]
     return ExpandNode(node, query.reads, query.query([_ROW, *values]))
 
 
-def difference(left: PlanNode, right: PlanNode, compiler: Compiler, *, is_except: bool, is_all: bool) -> PlanNode:
+def difference(left: PlanNode, right: PlanNode, types: ArrowTypes, *, is_except: bool, is_all: bool) -> PlanNode:
     """Return the rows of EXCEPT or INTERSECT, from the numbers of equal rows on both sides."""
     number = pa.int64()
     one, zero = Constant(number, 1), Constant(number, 0)
@@ -305,7 +305,7 @@ def difference(left: PlanNode, right: PlanNode, compiler: Compiler, *, is_except
         count = call("subtract", lefts, rights) if is_except else call("least", lefts, rights)
         counted = ProjectNode(grouped, (*columns, count))
         positive = FilterNode(counted, call("greater", counted.every_column[-1], zero))
-        query = PartitionQuery(compiler, positive, (_NUMBER,))
+        query = PartitionQuery(types, positive, (_NUMBER,))
         repeated = query.query([_ROW, (f"unnest(range({query.column(len(keys))}))", number)])
         return ExpandNode(positive, query.reads, repeated).select(range(len(keys)))
     has_left, has_right = (call("greater", each, zero) for each in (lefts, rights))

@@ -34,7 +34,7 @@ from juncture.incremental.sql.binder import (
     with_conditions_joined,
 )
 from juncture.incremental.sql.bound import COMPARISONS, Order, UnreadableError, function_name, read, read_orders
-from juncture.incremental.sql.compile import Compiler, are_numbers
+from juncture.incremental.sql.compile import are_numbers, compile_expression
 from juncture.incremental.sql.joins import (
     Comparison,
     Sides,
@@ -96,7 +96,6 @@ class _PlanReader:
         self._relations = {name.lower(): relation for name, relation in relations.items()}
         self._sources = {name.lower(): (name, schema) for name, schema in query.tables.items()}
         self._types = ArrowTypes(query.zone)
-        self._compile = Compiler(self._types)
         self._tables: dict[int, PlanNode] = {}
 
     def root(self, part: Json) -> tuple[PlanNode, tuple[SortKey, ...]]:
@@ -123,7 +122,7 @@ class _PlanReader:
     def expression(self, part: Json, node: PlanNode) -> Expression:
         """Return an expression over the columns of a node."""
         self._check(part)
-        return self._compile(read(part), node.types)
+        return compile_expression(read(part), node.types, self._types)
 
     def _check(self, part: Json) -> None:
         is_row_number = part["expression_class"] == "BOUND_REF" and part.get("alias") == "rowid"
@@ -215,7 +214,7 @@ class _PlanReader:
         """Return groups: compiled, or by DuckDB if one of the aggregates is not compiled."""
         compiled = [self._aggregate(each, source) for each in parts]
         if any(each is None for each in compiled):
-            return groups(source, keys, parts, self._compile)
+            return groups(source, keys, parts, self._types)
         aggregates = tuple(each for each in compiled if each is not None)
         if not keys and not aggregates:
             aggregates = (GroupAggregate("count", None, False, pa.int64()),)
@@ -254,21 +253,21 @@ class _PlanReader:
         return GroupAggregate("first" if order else function, value, distinct, target, order, keeps_nulls)
 
     def _row_order(self, order: Order, source: PlanNode, *, is_reverse: bool) -> RowOrder:
-        value = self._compile(order.value, source.types)
+        value = compile_expression(order.value, source.types, self._types)
         return RowOrder(value, order.descending != is_reverse, order.nulls_first != is_reverse)
 
     def windows(self, part: Json) -> PlanNode:
         (source,) = self.inputs(part)
-        return windows(source, part["expressions"], self._compile)
+        return windows(source, part["expressions"], self._types)
 
     def unnest(self, part: Json) -> PlanNode:
         (source,) = self.inputs(part)
-        return unnested(source, part["expressions"], self._compile)
+        return unnested(source, part["expressions"], self._types)
 
     def difference(self, part: Json) -> PlanNode:
         left, right = self.inputs(part)
         is_except = part["type"] == "LOGICAL_EXCEPT"
-        return difference(left, right, self._compile, is_except=is_except, is_all=bool(part.get("setop_all")))
+        return difference(left, right, self._types, is_except=is_except, is_all=bool(part.get("setop_all")))
 
     def distinct(self, part: Json) -> PlanNode:
         (source,) = self.inputs(part)
@@ -276,7 +275,7 @@ class _PlanReader:
             targets = part["distinct_targets"]
             orders = read_orders((part.get("order_by") or {}).get("orders"))
             on = [self.expression(each, source) for each in targets]
-            return first_of_each(source, on, orders, self._compile)
+            return first_of_each(source, on, orders, self._types)
         return GroupNode(source, source.every_column, ())
 
     def union(self, part: Json) -> PlanNode:
@@ -299,7 +298,7 @@ class _PlanReader:
         return node, keys, list(shown or range(len(source.types)))
 
     def _with_order(self, node: PlanNode, orders: Sequence[Order]) -> tuple[PlanNode, tuple[SortKey, ...]]:
-        values = [self._compile(each.value, node.types) for each in orders]
+        values = [compile_expression(each.value, node.types, self._types) for each in orders]
         shown = dict.fromkeys([*node.every_column, *values])
         at = {value: place for place, value in enumerate(shown)}
         keys = tuple(
