@@ -315,6 +315,15 @@ def test_what_operators_forget():
     assert "left: forgets rows when ts < frontier of l and ts < frontier of r; " in join
     assert "right: forgets rows when ts < frontier of r and ts < (frontier of l - to_seconds(5))" in join
     assert "forgets" not in jn.view(None, sql, sources={"l": SCHEMA, "r": SCHEMA}).explain()
+    asof = jn.view(None, GROWING["later rows"], sources=dict.fromkeys("lr", source)).explain()
+    assert "left: grows: any row can be needed by future changes of l, r; right: grows" in asof
+    sources = dict.fromkeys("lr", jn.Source(SCHEMA, order=jn.Order("n")))
+    asof = jn.view(None, GROWING["later rows"], sources=sources).explain()
+    assert "right: forgets rows when n < frontier of l and n < frontier of r, except the last one of each key" in asof
+    rows = "forgets rows when n < frontier of l, except the first 7"
+    assert rows in jn.view(None, BOUNDED["the first rows"], sources=sources).explain()
+    twice = f"({BOUNDED['the first rows']}) UNION ALL ({BOUNDED['the last rows']})"
+    assert "grows: any row can be needed by top" in jn.view(None, twice, sources=sources).explain()
 
 
 @pytest.mark.parametrize(
