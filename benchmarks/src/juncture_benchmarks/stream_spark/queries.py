@@ -155,7 +155,7 @@ CONTESTANTS = {
     "range": Contestant("Juncture", "range", _ours("range"), 500_000, 500_000 // 60, (6, 6)),
     "range-by-hand": Contestant(_HAND, "range", _by_hand, 40_000, 40_000 // 60, (3, 4)),
     "dense": Contestant("Juncture", "dense", _ours("dense"), 500_000, 500_000 // 1_500, (4, 4)),
-    "dense-by-hand": Contestant(_HAND, "dense", _by_hand, 40_000, 40_000 // 1_500, (2, 2)),
+    "dense-by-hand": Contestant(_HAND, "dense", _by_hand, 10_000, 10_000 // 1_500, (2, 2)),
     "held-none": Contestant("Juncture", "held", _ours("held"), 40_000, 40_000 // 60, (6, 10)),
     "held-1M": Contestant("Juncture, 1M rows", "held", _ours("held"), 40_000, 40_000 // 60, (6, 10), held_batches=2),
     "held-5M": Contestant("Juncture, 5M rows", "held", _ours("held"), 40_000, 40_000 // 60, (6, 10), held_batches=10),
