@@ -13,7 +13,6 @@ import pytest
 
 import juncture as jn
 from juncture.local import kinds
-from juncture.local.asof import probe
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
 from juncture.runtime.spill import SpillFolder
@@ -96,14 +95,13 @@ def test_another_algorithm_than_planned_is_spoken_of(lines):
     ("values", "why"),
     [
         (pa.array([0, 10**30, 10**30 + 1], pa.decimal128(38, 0)), "do not fit 64 bits"),
-        (pa.array([7] * 40, pa.int64()), "many right rows tie"),
+        # More than fit in an eighth of the memory.
+        (pa.array([7] * 100_000, pa.int64()), "many right rows tie"),
     ],
 )
-def test_a_search_that_starts_again_says_why(monkeypatch, lines, values, why):
-    monkeypatch.setattr(probe, "_TIES_ROOM", 1)
-    monkeypatch.setattr(probe, "_TIES_MOST", 1)
+def test_a_search_that_starts_again_says_why(lines, values, why):
     right = pa.table({"ts": values, "v": range(len(values))})
-    jn.join_asof(right.select(["ts"]), right, on="ts", algorithm="probe")
+    jn.join_asof(right.select(["ts"]), right, on="ts", algorithm="probe", memory="64MB")
     said = lines("DEBUG")
     again = [line for name, line in said if name == "juncture.local.asof.search" and line.startswith("Starting again")]
     assert any(why in line for line in again)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,14 @@ from hypothesis import strategies as st
 import juncture as jn
 from inequality.strategies import near_examples
 from juncture.errors import DataError, JunctureError, PlanError, SchemaError
+from juncture.planner.plan import Plan
 from strategies import examples
 from support.frames import FRAMES, framed
 from support.kinds import SPECS, Spec, defined_rows
-from support.small import small_pieces
+from support.small import plan_in_pieces
 from support.tables import canonical_rows, difference
 
+Planned = Callable[..., Plan]
 KIND = pytest.mark.parametrize("kind", SPECS)
 
 
@@ -39,7 +43,7 @@ def is_ordered(spec: Spec, right: pa.Table) -> bool:
     return spec.kind != "asof" or spec.how not in ("right", "full") or len(set(rows)) == len(rows)
 
 
-def check(spec: Spec, given: tuple[Any, Any], tables: tuple[pa.Table, pa.Table], memory: int | None = None) -> None:
+def check(spec: Spec, given: tuple[Any, Any], tables: tuple[pa.Table, pa.Table], planned: Planned = jn.plan) -> None:
     """Compare the answer for some inputs with the reference's for the tables that they are."""
     try:
         spec.resolve(tables[0].schema, tables[1].schema)
@@ -51,9 +55,9 @@ def check(spec: Spec, given: tuple[Any, Any], tables: tuple[pa.Table, pa.Table],
         expected = defined_rows(spec, *tables)
     except DataError:
         with pytest.raises(DataError):
-            jn.plan(*given, spec, memory=memory).batches().read_all()
+            planned(*given, spec).batches().read_all()
         return
-    answer = jn.plan(*given, spec, memory=memory).batches().read_all()
+    answer = planned(*given, spec).batches().read_all()
     problem = difference(answer, expected, ordered=is_ordered(spec, tables[1]))
     assert problem is None, problem
 
@@ -71,11 +75,10 @@ def test_tables_of_any_library(kind, data):
 
 
 @KIND
-@given(data=st.data(), memory=st.sampled_from([1, 400, 2_000]))
-def test_budgets_however_small(kind, data, memory):
+@given(data=st.data(), memory_bytes=st.sampled_from([1, 400, 2_000]))
+def test_budgets_however_small(kind, data, memory_bytes):
     spec, left, right = drawn(data, kind)
-    with small_pieces():
-        try:
-            check(spec, (left, right), (left, right), memory)
-        except PlanError as error:
-            assert "do not fit in memory=" in str(error)
+    try:
+        check(spec, (left, right), (left, right), partial(plan_in_pieces, memory_bytes=memory_bytes))
+    except PlanError as error:
+        assert "do not fit in memory=" in str(error)

@@ -15,12 +15,12 @@ import juncture as jn
 from juncture import testing as reference
 from juncture.errors import DataError, PlanError, SchemaError, SpecError
 from juncture.kernels import asof_known as kernels
-from juncture.local.asof import batches, known
 from juncture.local.output.pairs import MaxTree
 from juncture.runtime.context import join_context
 from strategies import examples
-from support.engines import LOCAL, run_in_process
+from support.engines import LOCAL
 from support.inputs import pass_as
+from support.small import plan_in_pieces
 from support.tables import difference
 
 
@@ -62,22 +62,19 @@ def test_duckdb(direction, keys, span, algorithm):
     assert ours["row_right"].to_pylist() == expected["row_right"].to_pylist()
 
 
-@given(example=examples(), seed=st.integers(0, 2**32 - 1), most=st.integers(1, 6))
-def test_right_rows_that_come_in_several_batches(example, seed, most, tmp_path_factory):
+@given(example=examples(), seed=st.integers(0, 2**32 - 1), memory_bytes=st.sampled_from([1, 1_000, 2_000, 1 << 30]))
+def test_right_rows_that_come_in_several_batches(example, seed, memory_bytes, tmp_path_factory):
     assume(example.spec.available_at is not None or example.spec.where is not None)
     right = pass_as("file", example.right, tmp_path_factory.mktemp("inputs") / "right", random.Random(seed))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batches, "_BATCH_ROWS", most)
-        for name, few in [("_BATCH_ROWS", most), ("_ROWS_PER_SLOT", 0), ("_CHUNK_LEAST", 2), ("_PARTITION_ROWS", 3)]:
-            patch.setattr(known, name, few)
-        patch.setattr(batches, "_BATCH_ROWS_LEAST", 1)
-        try:
-            expected = reference.asof_join(example.resolve(), example.left, example.right)
-        except DataError:
-            with pytest.raises(DataError):
-                run_in_process(example.spec, example.left, right, "probe")
-            return
-        answer = run_in_process(example.spec, example.left, right, "probe")
+    # A right row takes 96 bytes of a quarter of the memory.
+    plan = plan_in_pieces(example.left, right, example.spec, algorithm="probe", memory_bytes=memory_bytes)
+    try:
+        expected = reference.asof_join(example.resolve(), example.left, example.right)
+    except DataError:
+        with pytest.raises(DataError):
+            plan.execute()
+        return
+    answer = plan.execute()
     is_ordered = example.spec.how not in ("right", "full")
     assert difference(answer, expected, ordered=is_ordered) is None
 

@@ -15,36 +15,33 @@ from hypothesis import strategies as st
 import juncture as jn
 from juncture import testing as reference
 from juncture.errors import DataError, SchemaError
-from juncture.local.asof import probe
 from juncture.local.asof.join import find
 from juncture.local.kinds import execute as execute_in
-from juncture.runtime import sources as scan
 from juncture.runtime.context import join_context
 from juncture.runtime.memory import MEMORY_BYTES
 from juncture.runtime.sources import TableSource
 from juncture.spec.schema import How
 from strategies import Example, examples
 from support.engines import execute
-from support.small import small_pieces
+from support.small import SMALL, plan_in_pieces
 from support.tables import difference, read_table
 
+MEMORIES = [MEMORY_BYTES, 1, 1_500, 7_200]
+"""Memory for any number of ties, for one (of 150 bytes, in an eighth of it) and for six at once."""
 
-@pytest.fixture(params=[1, 6], ids=lambda most: f"ties-{most}")
-def small(request, monkeypatch):
-    """Cut everything small, so that a few rows make many pieces."""
-    with small_pieces():
-        monkeypatch.setattr(probe, "_TIES_MOST", request.param)
-        yield
+
+def sides(example: Example) -> tuple[TableSource, TableSource]:
+    return TableSource(example.left, SMALL.slice_rows), TableSource(example.right, SMALL.slice_rows)
 
 
 def check(example: Example, *, algorithm: str, threads: int, memory_bytes: int = MEMORY_BYTES) -> None:
     join = example.resolve()
-    left, right = TableSource(example.left), TableSource(example.right)
-    options = {"threads": threads, "memory_bytes": memory_bytes}
+    left, right = sides(example)
+    options = {"threads": threads, "memory_bytes": memory_bytes, "sizes": SMALL}
     try:
         expected = reference.asof_join(join, example.left, example.right)
-    except DataError:
-        with pytest.raises(DataError, match="JN-TIE"):
+    except DataError as error:
+        with pytest.raises(DataError, match=error.name):
             list(execute(join, left, right, algorithm, **options))
         return
     batches = execute(join, left, right, algorithm, **options)
@@ -54,12 +51,11 @@ def check(example: Example, *, algorithm: str, threads: int, memory_bytes: int =
 
 def check_stream(example: Example, *, algorithm: str, memory_bytes: int) -> None:
     join = example.resolve()
-    left, right = TableSource(example.left), TableSource(example.right)
-    batches = execute(join, left, right, algorithm, threads=2, memory_bytes=memory_bytes)
+    batches = execute(join, *sides(example), algorithm, threads=2, memory_bytes=memory_bytes, sizes=SMALL)
     try:
         expected = reference.asof_join(join, example.left, example.right)
-    except DataError:
-        with pytest.raises(DataError, match="JN-TIE"):
+    except DataError as error:
+        with pytest.raises(DataError, match=error.name):
             list(batches)
         return
     assert difference(pa.Table.from_batches(batches, expected.schema), expected, ordered=True) is None
@@ -70,20 +66,19 @@ def check_stream(example: Example, *, algorithm: str, memory_bytes: int) -> None
 @given(
     example=examples(more=True, rows=18),
     threads=st.integers(1, 3),
-    memory_bytes=st.sampled_from([MEMORY_BYTES, 1, 1_500]),
+    memory_bytes=st.sampled_from(MEMORIES),
 )
-def test_small_pieces_give_the_same_rows(small, algorithm, example, threads, memory_bytes):
+def test_small_pieces_give_the_same_rows(algorithm, example, threads, memory_bytes):
     check(example, algorithm=algorithm, threads=threads, memory_bytes=memory_bytes)
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("algorithm", ["probe", "merge"])
 @given(example=examples(more=True, rows=18), memory_bytes=st.sampled_from([1, 2_000]))
-def test_a_stream_of_pieces_has_the_same_rows(small, algorithm, example, memory_bytes):
+def test_a_stream_of_pieces_has_the_same_rows(algorithm, example, memory_bytes):
     check_stream(example, algorithm=algorithm, memory_bytes=memory_bytes)
 
 
-@pytest.mark.parametrize("small", [6], indirect=True)
 @pytest.mark.parametrize("how", get_args(How))
 # Each is two joins.
 @pytest.mark.one_in(2)
@@ -96,7 +91,7 @@ def test_a_stream_of_pieces_has_the_same_rows(small, algorithm, example, memory_
     algorithm=st.sampled_from(["probe", "merge"]),
     memory_bytes=st.sampled_from([1, 1, 2_000]),
 )
-def test_every_join_means_the_same_in_pieces(small, how, example, matches, ordered, algorithm, memory_bytes):
+def test_every_join_means_the_same_in_pieces(how, example, matches, ordered, algorithm, memory_bytes):
     order_by = example.right.column_names[-1:] if ordered else ()
     for ties in ("greatest", "error"):
         spec = replace(example.spec, how=how, ties=ties, matches=matches, order_by=order_by)
@@ -125,7 +120,7 @@ def test_nothing_is_spilled_where_left_rows_and_output_fit_one_after_the_other()
 
 @pytest.mark.parametrize("how", ["semi", "anti"])
 @pytest.mark.parametrize("order_by", ["v", None])
-def test_a_left_row_with_several_matches_comes_once_where_matches_are_not_shown(small, how, order_by):
+def test_a_left_row_with_several_matches_comes_once_where_matches_are_not_shown(how, order_by):
     left = pa.table({"ts": pa.array([*range(10), None], pa.int64())})
     right = pa.table({"ts": pa.array(range(10), pa.int64()), "v": list(range(10))})
     spec = jn.Asof(on="ts", how=how, matches=3, ties="error", order_by=order_by or ())
@@ -137,8 +132,9 @@ def test_a_left_row_with_several_matches_comes_once_where_matches_are_not_shown(
     threads=st.integers(1, 3),
     matches=st.integers(1, 4),
     ons=st.lists(st.integers(0, 2), min_size=40, max_size=40),
+    memory_bytes=st.sampled_from(MEMORIES),
 )
-def test_floods_of_ties_are_settled(small, example, threads, matches, ons):
+def test_floods_of_ties_are_settled(example, threads, matches, ons, memory_bytes):
     # One value of `on` in most rows, and any payload to decide.
     right = example.right.append_column("tie", pa.array(ons[: example.right.num_rows], pa.int64()))
     left = pa.table({"ts": pa.array([0, 1, 2, 5], pa.int64())})
@@ -147,9 +143,10 @@ def test_floods_of_ties_are_settled(small, example, threads, matches, ons):
         example.spec, on=None, left_on="ts", right_on="at", by=None, left_by=None, right_by=None, tolerance=None,
         order_by=(), matches=matches, suffix="_other", available_at=None, where=None,
     )  # fmt: skip
-    check(Example(spec, left, right), algorithm="probe", threads=threads)
+    check(Example(spec, left, right), algorithm="probe", threads=threads, memory_bytes=memory_bytes)
 
 
+@pytest.mark.parametrize("memory_bytes", [1, 7_200])
 @pytest.mark.parametrize("how", ["left", "full", "semi"])
 @pytest.mark.parametrize(
     "payload",
@@ -161,19 +158,19 @@ def test_floods_of_ties_are_settled(small, example, threads, matches, ons):
         "a: int8 | b: int8 | c: int8 | d: int8 | e: int8\n1|1|1|1|1\n1|1|1|1|3\n1|1|1|1|2\n1|1|1|0|9",
     ],
 )
-def test_ties_that_codes_cannot_tell_apart(small, payload, how):
+def test_ties_that_codes_cannot_tell_apart(payload, how, memory_bytes):
     right = read_table(payload)
     right = right.append_column("ts", pa.array([7] * right.num_rows, pa.int64()))
     left = pa.table({"ts": pa.array([7, 6, 8], pa.int64())})
     for matches in (1, 2, 3, 5):
         spec = jn.Asof(on="ts", how=how, matches=matches)
-        check(Example(spec, left, right), algorithm="probe", threads=1)
+        check(Example(spec, left, right), algorithm="probe", threads=1, memory_bytes=memory_bytes)
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("direction", ["backward", "forward", "nearest"])
 @pytest.mark.parametrize("keys", [1, 3])
-def test_rows_that_fall_between_stripes(small, direction, keys):
+def test_rows_that_fall_between_stripes(direction, keys):
     chance = random.Random(keys)
 
     def table(rows: int, name: str) -> pa.Table:
@@ -189,47 +186,44 @@ def test_rows_that_fall_between_stripes(small, direction, keys):
             check(Example(spec, left, right), algorithm="probe", threads=threads)
 
 
-def test_a_left_side_in_pieces_reads_the_right_once_for_each(monkeypatch):
-    monkeypatch.setattr(scan, "_SLICE_ROWS", 4)
+def test_a_left_side_in_pieces_reads_the_right_once_for_each():
     left = pa.table({"ts": pa.array(range(10), pa.int64())})
     right = pa.table({"ts": pa.array(range(10), pa.int64()), "v": list(range(10))})
     join = jn.Asof(on="ts").resolve(left.schema, right.schema)
     for memory_bytes, times in ((MEMORY_BYTES, 1), (1, 3)):
         with join_context(threads=1, memory_bytes=memory_bytes) as context:
-            found = find(join, TableSource(left), TableSource(right), context)
+            found = find(join, TableSource(left, 4), TableSource(right, 4), context)
         assert found.counts["right_rows_read"] == 10 * times
         assert found.pointers[:, 0].tolist() == list(range(10))
 
 
 @pytest.mark.parametrize("how", ["left", "anti", "full"])
-def test_columns_of_other_types_than_a_join_works_in_go_to_disk_as_well(small, how):
+def test_columns_of_other_types_than_a_join_works_in_go_to_disk_as_well(how):
     runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 5], pa.int32()), pa.array(["a", "b"]))
     fields = [pa.field("ts", pa.int64(), nullable=False), pa.field("k", runs.type, nullable=False)]
     left = pa.table([pa.array([3, 1, 2, 5, 4]), runs], schema=pa.schema(fields))
     right = pa.table({"ts": [1, 4], "v": pa.array(["x", "y"], pa.string_view())})
     spec = jn.Asof(on="ts", how=how)
     join = spec.resolve(left.schema, right.schema)
-    answer = jn.plan(left, right, spec, memory=1).execute()
+    answer = plan_in_pieces(left, right, spec, memory_bytes=1).execute()
     assert difference(answer, reference.asof_join(join, left, right), ordered=True) is None
 
 
-@pytest.mark.usefixtures("small")
 def test_any_names_of_columns_go_to_disk():
     """The columns that a spilled join adds get names that no other column has."""
     left = pa.table({"ts": [3, 1], "left_row": [5, 6]})
     right = pa.table({"ts": [1, 2], "place": [7, 8], "place_": [9, 10], "right_row": [11, 12]})
     spec = jn.Asof(on="ts", how="full")
-    answer = jn.plan(left, right, spec, memory=1).execute()
+    answer = plan_in_pieces(left, right, spec, memory_bytes=1).execute()
     assert answer.column_names == ["ts", "left_row", "place", "place_", "right_row"]
     assert answer["place"].to_pylist() == [8, 7]
     assert answer["place_"].to_pylist() == [10, 9]
 
 
-@pytest.mark.usefixtures("small")
 def test_a_limit_that_the_output_does_not_show():
     """Rows that pandas takes itself, by number, still need what decides their matches, in pieces as well."""
     left = pa.table({"t": [5, 9], "k": ["a", "b"], "limit": [1, 3]})
     right = pa.table({"t": [3, 7], "k": ["a", "b"], "v": [1, 2]})
     spec = jn.Asof(on="t", by="k", tolerance="limit", how="inner")
-    answer = jn.plan(left.to_pandas(types_mapper=pd.ArrowDtype), right, spec, memory=400).execute()
+    answer = plan_in_pieces(left.to_pandas(types_mapper=pd.ArrowDtype), right, spec, memory_bytes=400).execute()
     assert answer["v"].tolist() == [2]

@@ -8,8 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import juncture as jn
-from juncture.runtime import sources
+from juncture.runtime.memory import MemoryBudget
+from juncture.runtime.sources import ParquetSource, TableSource
 from juncture.testing import equi_join
+from support.engines import execute
 from support.tables import difference
 
 ROWS = 600
@@ -30,11 +32,12 @@ def tables(keys: int) -> tuple[pa.Table, pa.Table]:
 @pytest.mark.parametrize(
     ("how", "where"), [("inner", None), ("left", None), ("left", "r.r > l.l"), ("semi", "r.r > 99")]
 )
-def test_every_type_of_fixed_width(tmp_path, monkeypatch, keys, how, where):
+def test_every_type_of_fixed_width(tmp_path, keys, how, where):
     left, right = tables(keys)
     pq.write_table(right, tmp_path / "right.parquet", row_group_size=140)
-    # Several batches for each row group.
-    monkeypatch.setattr(sources, "BATCH_ROWS", 64)
-    spec = jn.Equi(on="k", how=how, where=where)
-    answer = jn.plan(left, tmp_path / "right.parquet", spec, algorithm="hash").execute()
-    assert difference(answer, equi_join(spec.resolve(left.schema, right.schema), left, right), ordered=True) is None
+    # Several batches for each row group, each of a 64th of little memory.
+    source = ParquetSource([str(tmp_path / "right.parquet")]).within(MemoryBudget(32 << 10))
+    join = jn.Equi(on="k", how=how, where=where).resolve(left.schema, right.schema)
+    batches = execute(join, TableSource(left), source, "hash")
+    answer = pa.Table.from_batches(batches, join.user_schema(left.schema, right.schema))
+    assert difference(answer, equi_join(join, left, right), ordered=True) is None

@@ -43,11 +43,9 @@ def tables(rows=1_000, keys=250, seed=3):
 def test_parts_of_any_size_and_any_budget(algorithm, data, part_rows, memory_bytes):
     example = data.draw(near_examples("equi"))
     join = example.spec.resolve(example.left.schema, example.right.schema)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spilling, "_PART_ROWS", part_rows)
-        sources = [spooled(side.schema, side.to_batches()) for side in (example.left, example.right)]
-        batches = execute(join, *sources, algorithm, memory_bytes=memory_bytes)
-        answer = pa.Table.from_batches(batches, join.user_schema(example.left.schema, example.right.schema))
+    sources = [spooled(side.schema, side.to_batches(), part_rows=part_rows) for side in (example.left, example.right)]
+    batches = execute(join, *sources, algorithm, memory_bytes=memory_bytes)
+    answer = pa.Table.from_batches(batches, join.user_schema(example.left.schema, example.right.schema))
     assert difference(answer, example.defined_rows(), ordered=True) is None
 
 
@@ -138,7 +136,6 @@ def test_keys_that_a_hash_does_not_part_are_cut_by_another(monkeypatch):
         return joined(self, left, right, level, *rest)
 
     monkeypatch.setattr(on_disk.GraceJoin, "rows", noted)
-    monkeypatch.setattr(on_disk, "_PIECES_MOST", 2)
     left, right = tables()
     spec = Equi(on="k", how="full")
     answer = join_in_process(spec, left, right, "grace", memory_bytes=30_000)

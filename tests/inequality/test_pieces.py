@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -15,13 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from juncture.errors import DataError, PlanError
+from juncture.runtime.threads import SIZES
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from juncture.spec.where import Where
 from strategies import numbers
 from support.engines import join_in_process
 from support.kinds import defined_rows
-from support.small import small_pieces
+from support.small import SMALL
 from support.tables import difference, write_table
 
 HOWS = ["inner", "left", "right", "full", "semi", "anti"]
@@ -73,11 +73,10 @@ KINDS = [
 ]  # fmt: skip
 
 
-@pytest.fixture(params=[False, True], ids=["whole", "pieces"])
-def pieces(request):
-    """Cut everything small, so that a few rows make many pieces."""
-    with small_pieces() if request.param else nullcontext():
-        yield
+@pytest.fixture(params=[SIZES, SMALL], ids=["whole", "pieces"])
+def sizes(request):
+    """The sizes of pieces, in one case so small that a few rows make many of them."""
+    return request.param
 
 
 @lru_cache(maxsize=None, typed=True)
@@ -99,10 +98,10 @@ def keys(data, rows, *, coded):
     return array.dictionary_encode() if coded else array
 
 
-def check(spec, algorithms, left, right, data):
+def check(spec, algorithms, left, right, data, sizes):
     """Compare each algorithm with the reference."""
     algorithm = data.draw(st.sampled_from(algorithms))
-    options = {"algorithm": algorithm, "threads": data.draw(st.integers(1, 2))}
+    options = {"algorithm": algorithm, "threads": data.draw(st.integers(1, 2)), "sizes": sizes}
     try:
         answer = defined_rows(spec, left, right)
     except DataError:
@@ -116,7 +115,7 @@ def check(spec, algorithms, left, right, data):
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.left}-{kind.right}")
 @given(data=st.data())
-def test_ranges(pieces, kind, data):
+def test_ranges(sizes, kind, data):
     lefts, rights = data.draw(st.integers(0, 12)), data.draw(st.integers(0, 20))
     left = pa.table(
         {
@@ -145,13 +144,13 @@ def test_ranges(pieces, kind, data):
         left_on="ts", right_on="at", by=data.draw(st.sampled_from([None, "k"])), lower=lower, upper=upper,
         how=data.draw(st.sampled_from(HOWS)), closed=data.draw(st.sampled_from(["both", "left", "right", "none"])),
     )  # fmt: skip
-    check(spec, ["binary_search", "nested_loop"], left, right, data)
+    check(spec, ["binary_search", "nested_loop"], left, right, data, sizes)
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.left}-{kind.right}")
 @given(data=st.data())
-def test_overlaps(pieces, kind, data):
+def test_overlaps(sizes, kind, data):
     backward = data.draw(st.sampled_from([False] * 9 + [True]))
 
     def side(start, end, data_type, rows, name):
@@ -177,7 +176,7 @@ def test_overlaps(pieces, kind, data):
         by=data.draw(st.sampled_from([None, "k"])), how=data.draw(st.sampled_from(HOWS)),
         closed=data.draw(st.sampled_from(["both", "left", "right", "none"])),
     )  # fmt: skip
-    check(spec, ["interval_tree", "nested_loop"], left, right, data)
+    check(spec, ["interval_tree", "nested_loop"], left, right, data, sizes)
 
 
 PREDICATES = [
@@ -219,7 +218,7 @@ PREDICATES = [
 @pytest.mark.parametrize("predicate", PREDICATES)
 @settings(max_examples=settings.default.max_examples // 3)
 @given(data=st.data())
-def test_predicates(pieces, predicate, data):
+def test_predicates(sizes, predicate, data):
     whole, floats = [None, 0, 1, 2, 3, 4, 6], [None, 0.0, -0.0, 1.0, 1.5, 3.0, math.nan, math.inf, -math.inf]
     times = [NOON + timedelta(seconds=seconds) for seconds in (0, 30, 60, 90, 120)]
 
@@ -247,7 +246,7 @@ def test_predicates(pieces, predicate, data):
     algorithm = data.draw(
         st.sampled_from(["auto", "auto", "binary_search", "interval_tree", "block_nested_loop", "nested_loop"])
     )
-    options = {"algorithm": algorithm, "threads": data.draw(st.integers(1, 2))}
+    options = {"algorithm": algorithm, "threads": data.draw(st.integers(1, 2)), "sizes": sizes}
     try:
         answer = join_in_process(spec, left, right, **options)
     except PlanError:
@@ -286,7 +285,7 @@ def close(one, other):
 @pytest.mark.parametrize("kind", ["range", "overlap", "where"])
 @settings(max_examples=settings.default.max_examples // 4)
 @given(data=st.data())
-def test_aggregates(pieces, kind, case, data):
+def test_aggregates(sizes, kind, case, data):
     data_type, pool = case
     whole = [0, 1, 2, 3, 4, 5, 6, None]
 
@@ -317,7 +316,11 @@ def test_aggregates(pieces, kind, case, data):
     else:
         spec = Overlap(left_interval=("s", "e"), right_interval=("s", "e"), **shared)
         algorithms = ["interval_tree", "interval_tree", "nested_loop"]
-    options = {"algorithm": data.draw(st.sampled_from(algorithms)), "threads": data.draw(st.integers(1, 2))}
+    options = {
+        "algorithm": data.draw(st.sampled_from(algorithms)),
+        "threads": data.draw(st.integers(1, 2)),
+        "sizes": sizes,
+    }
     try:
         answer = defined_rows(spec, left, right)
     except DataError:

@@ -12,11 +12,10 @@ import juncture as jn
 from inequality.strategies import near_examples
 from juncture.local.equi import in_memory
 from juncture.local.equi import join as equi
-from juncture.runtime import spill as spilling
 from juncture.runtime.sort import ExternalSorter
 from juncture.runtime.spill import spooled
 from support.engines import LOCAL, LOCAL_EQUI, execute, join_in_process
-from support.small import small_pieces
+from support.small import SMALL
 from support.tables import difference, read_table
 from type_table.arrow import ARROW, ARROW_NESTED
 
@@ -30,11 +29,9 @@ MANY = read_table("k: string | w: int64\nz | 1\na | 2\nb | 3\na | 4\nnull | 5\nz
 def test_equality_joins_give_the_same_rows(algorithm, data, memory_bytes):
     example = data.draw(near_examples("equi"))
     join = example.spec.resolve(example.left.schema, example.right.schema)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spilling, "_PART_ROWS", 3)
-        sides = [spooled(side.schema, side.to_batches()) for side in (example.left, example.right)]
-        batches = execute(join, *sides, algorithm, memory_bytes=memory_bytes, in_order=False)
-        answer = pa.Table.from_batches(batches, join.user_schema(example.left.schema, example.right.schema))
+    sides = [spooled(side.schema, side.to_batches(), part_rows=3) for side in (example.left, example.right)]
+    batches = execute(join, *sides, algorithm, memory_bytes=memory_bytes, in_order=False)
+    answer = pa.Table.from_batches(batches, join.user_schema(example.left.schema, example.right.schema))
     assert difference(answer, example.defined_rows(), ordered=False) is None
 
 
@@ -88,8 +85,8 @@ def test_every_type_goes_to_disk_and_comes_back(spec, algorithm):
     copies, memory_bytes = (10, 150_000) if spec.kind == "asof" else (1, 20_000)
     left = pa.concat_tables([left] * copies)
     expected = join_in_process(spec, left, right.select(["t", "k", "end", "row"]), "auto")
-    with small_pieces():
-        answer = join_in_process(spec, left, right, algorithm, memory_bytes=memory_bytes, in_order=False)
+    options = {"memory_bytes": memory_bytes, "in_order": False, "sizes": SMALL}
+    answer = join_in_process(spec, left, right, algorithm, **options)
     answer.validate(full=True)
     assert difference(answer.select(expected.column_names), expected, ordered=False) is None
     rows = answer["row"].to_pylist()

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 import juncture as jn
-from juncture.local import resources
 from juncture.runtime.sources import TableSource
 from support.engines import execute
 from support.kinds import Spec
+from support.small import plan_in_pieces
 
 BAND = {"on": "v", "by": "k", "lower": -3, "upper": 1}
 ENDS = {"left_interval": ("v", "w"), "right_interval": ("v", "w")}
@@ -65,11 +65,10 @@ def test_a_join_that_is_stopped(kind, stop, scratch):
 
 
 @pytest.mark.parametrize("kind", JOINS)
-def test_a_plan_whose_batches_are_let_go(kind, scratch, monkeypatch):
-    monkeypatch.setattr(resources, "LEAST_MEMORY_BYTES", 0)
+def test_a_plan_whose_batches_are_let_go(kind, scratch):
     spec, algorithm = JOINS[kind]
     streams = (each.to_reader(max_chunksize=40) for each in (side(1), side(2)))
-    batches = jn.plan(*streams, spec, algorithm=algorithm, memory=MEMORY_BYTES).batches()
+    batches = plan_in_pieces(*streams, spec, algorithm=algorithm, memory_bytes=MEMORY_BYTES).batches()
     assert batches.read_next_batch().num_rows > 0
     assert list(scratch.iterdir()) != []
     del batches

@@ -13,8 +13,8 @@ import pytest
 import juncture as jn
 from juncture.errors import DataError
 from juncture.local.asof.join import find
-from juncture.runtime import sources as scan
 from juncture.runtime.context import join_context
+from juncture.runtime.memory import MemoryBudget
 from juncture.runtime.sources import ParquetSource, TableSource
 
 TABLE = pa.table({"ts": pa.array(range(10), pa.int64()), "k": list("aabbccddee"), "v": [i / 2 for i in range(10)]})
@@ -25,9 +25,8 @@ def rows(source, columns=("ts",), coded=()):
     return [row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)]
 
 
-def test_a_table_is_cut_into_slices(monkeypatch):
-    monkeypatch.setattr(scan, "_SLICE_ROWS", 4)
-    source = TableSource(TABLE)
+def test_a_table_is_cut_into_slices():
+    source = TableSource(TABLE, 4)
     assert source.part_rows == [4, 4, 2]
     assert source.bounds.tolist() == [0, 4, 8, 10]
     assert rows(source, ["v", "ts"]) == list(zip(TABLE["v"].to_pylist(), range(10), strict=True))
@@ -86,9 +85,10 @@ def test_row_groups_are_parts_and_can_be_chosen(folder):
     assert chosen.bounds.tolist() == [0, 1]
 
 
-def test_a_long_row_group_comes_in_batches(folder, monkeypatch):
-    monkeypatch.setattr(scan, "BATCH_ROWS", 2)
+def test_a_long_row_group_comes_in_batches(folder):
     source = ParquetSource([f"{folder}/part-1.PARQUET"])
+    # A batch has a 64th of little memory.
+    source = source.within(MemoryBudget(64 * source.plain_bytes_of(["ts"]) // 2))
     assert [batch.num_rows for batch in source.read(0, ["ts"])] == [2, 2]
 
 

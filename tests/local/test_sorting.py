@@ -8,16 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from juncture.kernels.intrinsics import WINDOW
-from juncture.runtime import sort as sorting
 from juncture.runtime.context import join_context
 from juncture.runtime.sort import order_of, sort_slots
+from juncture.runtime.threads import Sizes
 
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("keys", [1, 7, 5_000])
 @pytest.mark.parametrize("values", ["random", "extreme", "equal", "sorted", "bursts"])
-def test_sorts_like_numpy(monkeypatch, threads, keys, values):
-    monkeypatch.setattr(sorting, "_SLICE_LEAST", 100)
+def test_sorts_like_numpy(threads, keys, values):
     chance = np.random.default_rng(1)
     count = 4_000
     on = {
@@ -29,7 +28,7 @@ def test_sorts_like_numpy(monkeypatch, threads, keys, values):
     }[values].astype(np.int64)
     codes = chance.integers(0, keys, count).astype(np.int32)
     rows = np.flatnonzero(chance.random(count) < 0.9).astype(np.int32)
-    with join_context(threads=threads) as context:
+    with join_context(threads=threads, sizes=Sizes(task_rows=100)) as context:
         slots = sort_slots(codes, on, rows.copy(), keys, context)
         ranges, groups = slots.ranges(context), slots.group_ranges(context)
     expected = rows[np.lexsort((on[rows], codes[rows]))]

@@ -48,13 +48,10 @@ def read_all(source, columns):
     sizes=st.lists(st.integers(0, 40), max_size=8),
     memory_bytes=st.sampled_from([0, 500, 10**9]),
     part_rows=st.sampled_from([1, 7, 1000]),
-    part_bytes=st.sampled_from([1, 10**9]),
 )
-def test_a_stream_is_read_again_as_it_came(sizes, memory_bytes, part_rows, part_bytes):
-    with pytest.MonkeyPatch.context() as patch, SpillFolder() as folder:
-        patch.setattr(module, "_PART_ROWS", part_rows)
-        patch.setattr(module, "_PART_BYTES", part_bytes)
-        source = spooled(SCHEMA, batches(sizes), folder, MemoryBudget(memory_bytes))
+def test_a_stream_is_read_again_as_it_came(sizes, memory_bytes, part_rows):
+    with SpillFolder() as folder:
+        source = spooled(SCHEMA, batches(sizes), folder, MemoryBudget(memory_bytes), part_rows)
         whole = pa.Table.from_batches(batches(sizes), SCHEMA)
         assert source.num_rows == whole.num_rows
         for columns in (["tags", "ts"], ["name"], ["ts", "name", "tags"]):

@@ -10,6 +10,7 @@ import pyarrow.types as pat
 import juncture as jn
 from juncture.planner.choose import choose
 from juncture.planner.statistics import Resources, Stats
+from juncture.runtime.threads import SIZES, Sizes
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.range import ResolvedRange
@@ -192,7 +193,8 @@ def join_in_process(spec: Spec, left: pa.Table, right: pa.Table, algorithm: str,
         # Holds a few rows at once.
         options = {"memory_bytes": 2_000} | options
     algorithm = choose(planning_input(join, Stats(), Resources(cores=1, memory_bytes=1 << 30)), algorithm).algorithm
-    batches = execute(join, TableSource(left), TableSource(right), algorithm, **options)
+    sources = (TableSource(table, options.get("sizes", SIZES).slice_rows) for table in (left, right))
+    batches = execute(join, *sources, algorithm, **options)
     return pa.Table.from_batches(batches, join.user_schema(left.schema, right.schema))
 
 
@@ -206,12 +208,14 @@ def execute(
     memory_bytes: int = 4 << 30,
     in_order: bool = True,
     progress: Report | None = None,
+    sizes: Sizes = SIZES,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join of two sources, with a context of its own."""
     from juncture.local import kinds
     from juncture.runtime.context import join_context
 
-    with join_context(threads=threads, memory_bytes=memory_bytes, in_order=in_order, report=progress) as context:
+    options = {"threads": threads, "memory_bytes": memory_bytes, "in_order": in_order}
+    with join_context(**options, report=progress, sizes=sizes) as context:
         yield from kinds.execute(join, left, right, algorithm, context)
 
 

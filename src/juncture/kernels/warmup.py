@@ -54,7 +54,6 @@ def warm_up(report: Callable[[int, int], None] | None = None, processes: int = 1
 
 
 def _compilations(found: Iterable[Kernel], processes: int) -> Iterator[list[Compilation]]:
-    """Compile kernels, and yield the outcomes."""
     if processes == 1:
         yield from ([kernel.compile()] for kernel in found)
         return
@@ -69,5 +68,4 @@ def _compilations(found: Iterable[Kernel], processes: int) -> Iterator[list[Comp
 
 
 def _compiled(module: str, names: list[str]) -> list[Compilation]:
-    """Compile kernels of a module in this process."""
     return [getattr(import_module(module), name).compile() for name in names]

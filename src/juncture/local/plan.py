@@ -130,10 +130,11 @@ class _Execution:
         is_short = self.ready.is_counted and self.cost_s is not None and self.cost_s < _SHORT_S
         resources = self.ready.planning.resources
         return join_context(
-            threads=1 if is_short else None,
+            threads=1 if is_short else resources.cores,
             memory_bytes=resources.memory_bytes,
             in_order=resources.in_order,
             report=report,
+            sizes=resources.sizes,
         )
 
     def _batches(self, answer: ArrowAnswer | FrameAnswer, report: Report | None) -> Iterator[pa.RecordBatch]:
@@ -208,7 +209,8 @@ class ReadyJoin:
         cls, spec: Any, tables: tuple[Any, Any], stats: Stats | None, resources: Resources, *, brief: bool
     ) -> ReadyJoin:
         """Open the inputs, resolve the join, and look at the inputs."""
-        left, right = Input(tables[0], "left"), Input(tables[1], "right")
+        rows = resources.sizes.slice_rows
+        left, right = Input(tables[0], "left", rows), Input(tables[1], "right", rows)
         validated = validated_join(spec, left.input_table.schema, right.input_table.schema)
         return cls.opened(validated, left, right, stats, resources, brief=brief)
 

@@ -35,6 +35,7 @@ from juncture.runtime.sources import ParquetSource, Source, TableSource
 from juncture.runtime.spill import MEMORY_BYTES as SPOOLED_BYTES
 from juncture.runtime.spill import spooled
 from juncture.runtime.take import take
+from juncture.runtime.threads import SIZES
 from juncture.runtime.working_types import working_join, working_source
 from juncture.spec.condition import ResolvedInequality
 from juncture.spec.resolved import Resolved
@@ -64,8 +65,8 @@ _INTEGER_TYPES = {each.id for each in (pa.int64(), pa.timestamp("s"), pa.duratio
 class Input:
     """One input, whose schema is known before it is read; a stream is buffered when it is read."""
 
-    def __init__(self, table: Any, side: Side) -> None:
-        self._side = side
+    def __init__(self, table: Any, side: Side, slice_rows: int = SIZES.slice_rows) -> None:
+        self._side, self._slice_rows = side, slice_rows
         self._is_read = False
         self._source: Source | None = None
         if not isinstance(table, ParquetSource):
@@ -77,7 +78,7 @@ class Input:
         else:
             self.input_table = read_table(pa.table({"": pa.nulls(table.num_rows)}).select([]), side)
         if self.input_table.table is not None:
-            self._source = TableSource(self.input_table.table)
+            self._source = TableSource(self.input_table.table, slice_rows)
         # Whether the number of rows is known before the input is read.
         self.is_counted = self._source is not None
 
@@ -125,7 +126,8 @@ class Input:
         self._is_read = True
         assert self.input_table.batches is not None
         memory = MemoryBudget(min(SPOOLED_BYTES, context.memory.total_bytes // 16))
-        return spooled(numbered(self.input_table.schema), self.input_table.batches(), context.spill, memory)
+        schema, batches = numbered(self.input_table.schema), self.input_table.batches()
+        return spooled(schema, batches, context.spill, memory, self._slice_rows)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled and copied; raise PlanError for a stream."""
@@ -313,7 +315,6 @@ class _Sampler:
         return [name for name in self._join.needed(self._side) if not is_fixed(schema.field(name).type)]
 
     def _name(self, rows: pa.Table) -> str:
-        """Say what a sample is."""
         name = sampled_from(rows.num_rows, self._source.num_rows)
         if isinstance(self._source, ParquetSource) and rows.num_rows < self._source.num_rows:
             name += f" at the start of {min(len(self._source.part_rows), _PARTS_MOST)} row groups"

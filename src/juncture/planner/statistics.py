@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from juncture.errors import SpecError
 from juncture.planner.constants import Constants
+from juncture.runtime.threads import SIZES, Sizes
 from juncture.spec.schema import Side
 from juncture.values import plain
 
@@ -197,6 +198,7 @@ class Resources:
     memory_bytes: int  # what one task (on Spark) or the process (in-process) may hold
     constants: Constants = field(default_factory=Constants)  # what a row costs in each step, on one of these cores
     in_order: bool = True  # whether the rows of the answer have to come in the order of the left rows
+    sizes: Sizes = SIZES  # how finely the work is divided
 
 
 _DEVIATIONS = 1.96  # the number of standard deviations that contains 95 of 100 samples

@@ -8,7 +8,7 @@ from typing import Self
 from juncture.runtime.memory import MEMORY_BYTES, MemoryBudget
 from juncture.runtime.progress import Progress, Report
 from juncture.runtime.spill import SpillFolder
-from juncture.runtime.threads import Threads
+from juncture.runtime.threads import SIZES, Sizes, Threads
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class JoinContext:
 
     def alone(self) -> JoinContext:
         """Return the context with one thread, for a task that runs in parallel with others."""
-        return self if self.threads.count == 1 else replace(self, threads=Threads(1))
+        return self if self.threads.count == 1 else replace(self, threads=Threads(1, self.threads.sizes))
 
     def quiet(self) -> JoinContext:
         """Return the same context without the progress callback."""
@@ -55,10 +55,11 @@ def join_context(
     memory_bytes: int = MEMORY_BYTES,
     in_order: bool = True,
     report: Report | None = None,
+    sizes: Sizes = SIZES,
 ) -> JoinContext:
     """Return the resources of a join. When the context ends, threads are stopped and the spill folder is removed.
 
     `threads` defaults to the available cores. `report` is called from the calling thread.
     """
     memory = MemoryBudget(memory_bytes)
-    return JoinContext(Threads(threads), memory, SpillFolder(memory=memory), Progress(report), in_order)
+    return JoinContext(Threads(threads, sizes), memory, SpillFolder(memory=memory), Progress(report), in_order)

@@ -27,7 +27,6 @@ from juncture.runtime.threads import grouped, slices
 ROWS_MOST = 1 << 29
 """The maximum number of rows of a sort, because positions are 32-bit integers."""
 
-_SLICE_LEAST = 1 << 16
 _FEW_ROWS = 1 << 12
 """Rows that NumPy sorts sooner than passes by digit would start."""
 
@@ -53,7 +52,7 @@ class Slots:
 
     def ranges(self, context: JoinContext) -> list[tuple[int, int, int]]:
         """Split the slots into ranges for threads: first slot, end, and group of the first slot."""
-        ranges = slices(len(self), 4 * context.threads.count, least=_SLICE_LEAST)
+        ranges = context.threads.slices(len(self), 4)
         groups = np.searchsorted(self.starts, [first for first, _ in ranges], "right") - 1
         return [(first, end, int(group)) for (first, end), group in zip(ranges, groups, strict=True) if end > first]
 
@@ -102,7 +101,7 @@ def _extent(values: Ints, rows: Rows, context: JoinContext) -> _Extent:
 
     if len(rows) == 0:
         return _Extent(0, 0, True)
-    parts = list(context.threads.map(ends, slices(len(rows), len(rows), least=_SLICE_LEAST)))
+    parts = list(context.threads.map(ends, slices(len(rows), len(rows), least=context.threads.sizes.task_rows)))
     least, greatest = min(least for least, _, _ in parts), max(greatest for _, greatest, _ in parts)
     in_order = all(before[1] <= after[0] for before, after in pairwise(parts))
     return _Extent(least, (greatest - least).bit_length(), in_order and all(ascends for _, _, ascends in parts))
@@ -112,7 +111,7 @@ def _sort_packed(keys: Rows, on: Ints, rows: Rows, key_count: int, extent: _Exte
     """Sort rows, read once in order, by one code that ends in the difference of ``on`` from the minimum."""
     least, bits = extent.least, extent.bits
     codes = np.empty(len(rows), np.uint64)
-    parts = slices(len(rows), 4 * context.threads.count, least=_SLICE_LEAST)
+    parts = context.threads.slices(len(rows), 4)
 
     def pack(part: tuple[int, int]) -> None:
         kernels.pack(keys, on, rows[slice(*part)], least, bits, codes[slice(*part)])
@@ -181,7 +180,7 @@ def _gather(values: npt.NDArray[np.generic], rows: Rows, context: JoinContext, s
     def fill(part: tuple[int, int]) -> None:
         np.take(values, rows[slice(*part)], out=gathered[slice(*part)], mode="clip")
 
-    context.threads.run(fill, slices(len(rows), 4 * context.threads.count, least=_SLICE_LEAST))
+    context.threads.run(fill, context.threads.slices(len(rows), 4))
     return gathered
 
 
@@ -222,7 +221,7 @@ def _sorted_bits(items: _Items, other: _Items, first_bit: int, end_bit: int, con
     total = len(items[0])
     if end_bit <= first_bit:
         return items
-    if total <= _SLICE_LEAST:
+    if total <= context.threads.sizes.task_rows:
         kernels.sort_partitions(*items, np.array([0, total]), 0, 1, first_bit, end_bit, *other)
         return other
     shift = max(first_bit, end_bit - _DIGIT_BITS)
@@ -230,7 +229,7 @@ def _sorted_bits(items: _Items, other: _Items, first_bit: int, end_bit: int, con
     if sizes.max() == total:
         return _sorted_bits(items, other, first_bit, shift, context)
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    most = max(_SLICE_LEAST, total // (4 * context.threads.count))
+    most = max(context.threads.sizes.task_rows, total // (4 * context.threads.count))
     groups = list(grouped(range(kernels.RADIX), most, sizes.__getitem__))
 
     def sort(group: list[int]) -> None:
@@ -248,7 +247,7 @@ def _sorted_bits(items: _Items, other: _Items, first_bit: int, end_bit: int, con
 def _move_by_digit(items: _Items, target: _Items, shift: int, context: JoinContext) -> Ints:
     """Move items together whose digit at bit `shift` is the same, unless it is that of all; return how many have it."""
     codes, rows = items
-    parts = slices(len(codes), context.threads.count, least=_SLICE_LEAST)
+    parts = context.threads.slices(len(codes))
     counts = np.empty((len(parts), kernels.RADIX), np.int64)
 
     def count(number: int) -> None:

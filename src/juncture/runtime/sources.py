@@ -42,6 +42,7 @@ from juncture.runtime.footers import (
 from juncture.runtime.lakes import lake_at
 from juncture.runtime.memory import MemoryBudget
 from juncture.runtime.paths import FoundFile, Value, files_of, partitions_of
+from juncture.runtime.threads import SIZES
 
 BATCH_ROWS = 1 << 20
 """The maximum number of rows that are decoded at once."""
@@ -57,7 +58,6 @@ _PIECE_BYTES = 1 << 18  # bytes of a large column chunk that are read at once
 _CODED_BYTES_MOST = 6.0  # maximum encoded bytes per string of columns that are read as dictionaries
 _PHYSICAL_BYTES = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8}
 _ASSUMED_VALUE_BYTES = 16
-_SLICE_ROWS = 1 << 18
 
 
 class Source(ABC):
@@ -164,21 +164,20 @@ class SameRows(Source):
 class TableSource(Source):
     """An Arrow table in memory."""
 
-    def __init__(self, table: pa.Table) -> None:
+    def __init__(self, table: pa.Table, slice_rows: int = SIZES.slice_rows) -> None:
         self.schema = table.schema
-        self.table = table
+        self.table, self._slice_rows = table, slice_rows
         # What `juncture.kernels.merge.order_of_values` returned for columns of 64-bit values.
         self.orders: dict[str, int] = {}
         # The minimum and maximum of columns, once they have been computed.
         self.column_ends: dict[str, pa.Array] = {}
         self._arrays: dict[str, pa.Array | None] = {}
         self.num_rows = rows = int(table.num_rows)
-        self.part_rows = [min(_SLICE_ROWS, rows - start) for start in range(0, rows, _SLICE_ROWS)]
+        self.part_rows = [min(slice_rows, rows - start) for start in range(0, rows, slice_rows)]
 
     def read(self, part: int, columns: Sequence[str], _coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
         """Yield views of a slice's rows."""
-        start = part * _SLICE_ROWS
-        yield from self.table.select(columns).slice(start, _SLICE_ROWS).to_batches()
+        yield from self.table.select(columns).slice(part * self._slice_rows, self._slice_rows).to_batches()
 
     def arrays(self, part: int, columns: Sequence[str], coded: Collection[str] = (), /) -> Iterator[list[pa.Array]]:
         """Yield the columns of a slice, without batches of them if there is one slice and each is in one piece."""

@@ -17,7 +17,7 @@ from juncture.columnar.arrays import memory_pool, sliced
 from juncture.errors import StateError
 from juncture.runtime.memory import MemoryBudget, release_unused
 from juncture.runtime.sources import Source
-from juncture.runtime.threads import grouped
+from juncture.runtime.threads import SIZES, grouped
 from juncture.spec.size import format_size
 
 _log = logging.getLogger(__name__)
@@ -30,8 +30,7 @@ _RELEASED_SHARE = 0.125
 """The share of memory after which freed memory is returned to the system, in bytes written or read."""
 
 _RELEASED_BYTES_LEAST = 4 << 20  # returning memory takes milliseconds, so smaller amounts are not worth it
-_PART_ROWS = 1 << 18
-_PART_BYTES = 32 << 20
+_ROW_BYTES = 128  # of the rows of a part, at most
 
 
 class SpillFolder:
@@ -248,12 +247,12 @@ def spooled(
     batches: Iterable[pa.RecordBatch],
     spill: SpillFolder | None = None,
     memory: MemoryBudget | None = None,
+    part_rows: int = SIZES.slice_rows,
 ) -> SpilledSource:
     """Return a stream of record batches in parts that are worth a task, in memory up to a limit and then on disk."""
     source = SpilledSource(schema, spill, memory_bytes=MEMORY_BYTES if memory is None else memory.total_bytes)
-    pieces = (piece for batch in batches for piece in sliced(batch, _PART_ROWS))
-    row_bytes = _PART_BYTES // _PART_ROWS
-    for part in grouped(pieces, _PART_BYTES, lambda piece: max(piece.num_rows * row_bytes, piece.nbytes)):
+    pieces = (piece for batch in batches for piece in sliced(batch, part_rows))
+    for part in grouped(pieces, _ROW_BYTES * part_rows, lambda piece: max(_ROW_BYTES * piece.num_rows, piece.nbytes)):
         source.put(part)
     source.finish()
     return source

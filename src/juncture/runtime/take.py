@@ -27,8 +27,6 @@ Positions = npt.NDArray[np.int32]
 
 _ITEMS = {size: np.dtype(f"u{size}") for size in (8, 4, 2, 1)}
 
-_SLICE_ROWS = 1 << 20
-_SLICE_LEAST = 1 << 16
 _CELLS_PER_PART = 4  # lookup cells per part, at equal distances: enough that few parts start within one cell
 
 
@@ -146,7 +144,7 @@ def _taken(array: pa.Array, pointers: Ints, context: JoinContext) -> pa.ChunkedA
     data_type = array.type
     if not is_fixed(data_type):
         values = array if pat.is_dictionary(data_type) else plain(array)
-        cut = slices(len(pointers), -(-len(pointers) // _SLICE_ROWS))
+        cut = slices(len(pointers), -(-len(pointers) // (4 * context.threads.sizes.slice_rows)))
         taken = context.threads.map(partial(ordered, values, pointers, data_type), cut)
         return pa.chunked_array([chunk for several in taken for chunk in several], data_type)
     return pa.chunked_array([fixed_rows(array, pointers, context.threads)])
@@ -162,10 +160,9 @@ def fixed_rows(array: pa.Array, rows: Ints | Positions, threads: Threads | None 
     buffer = pa.allocate_buffer(len(rows) * data_type.bit_width // 8, memory_pool=pool)
     target = np.frombuffer(buffer, item)
     target = target if values.ndim == 1 else target.reshape(len(rows), values.shape[1])
-    if threads is None or len(rows) < 2 * _SLICE_LEAST:
+    if threads is None or len(parts := threads.slices(len(rows))) == 1:
         missing = _copy_rows(values, rows, target)
     else:
-        parts = slices(len(rows), threads.count, least=_SLICE_LEAST)
         missing = sum(threads.map(lambda part: _copy_rows(values, rows[slice(*part)], target[slice(*part)]), parts))
     valid = rows >= 0 if missing else None
     present = validity(array)
@@ -198,7 +195,7 @@ def _item_of(data_type: pa.DataType) -> np.dtype[Any]:
 def _by_part(source: Source, pointers: Ints, context: JoinContext) -> tuple[Positions, Ints]:
     """Return the positions of the pointers grouped by part, and the first index of each part."""
     count = len(source.part_rows)
-    ranges = slices(len(pointers), context.threads.count, least=_SLICE_LEAST)
+    ranges = context.threads.slices(len(pointers))
     parts = np.empty(len(pointers), np.int32)
     counts = np.zeros((len(ranges), count), np.int64)
     shift = (source.num_rows // (_CELLS_PER_PART * max(count, 1))).bit_length()
@@ -302,7 +299,7 @@ class _Kept:
         order[np.concatenate(kept)] = np.arange(sum(map(len, kept)))
         self._arrays, self._places = [], []
         whole = joined(arrays)
-        cut = slices(self._length, -(-self._length // _SLICE_ROWS))
+        cut = slices(self._length, -(-self._length // (4 * context.threads.sizes.slice_rows)))
         taken = context.threads.map(partial(ordered, whole, order, self._type), cut)
         return pa.chunked_array([chunk for chunks in taken for chunk in chunks], self._type)
 

@@ -6,6 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from threading import Event, Lock
@@ -21,6 +22,19 @@ Result = TypeVar("Result")
 _END: Any = object()
 
 _ROOM_BYTES = 64 << 20  # memory per thread above which freed memory is not returned after each task
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The numbers of rows by which work is divided. Small ones let small tables take the paths of large ones."""
+
+    slice_rows: int = 1 << 18  # at most in a part of a table, or pairs of a task
+    task_rows: int = 1 << 16  # at least for another thread
+    cache_rows: int = 1 << 14  # whose codes fit in the cache of a core
+    block_rows: int = 1 << 12  # that are excluded together, or read at least
+
+
+SIZES = Sizes()
 
 
 def available_cores() -> int:
@@ -54,13 +68,14 @@ def grouped(items: Iterable[Item], most: int, size_of: Callable[[Item], int]) ->
 
 
 class Threads:
-    """A thread pool for one join. A single thread is the caller's.
+    """A thread pool for one join, and the sizes of its tasks. A single thread is the caller's.
 
     `room_bytes` limits rows in flight (None: no limit). `is_frugal` is set if memory is short for this many threads.
     """
 
-    def __init__(self, count: int | None = None) -> None:
+    def __init__(self, count: int | None = None, sizes: Sizes = SIZES) -> None:
         self.count = available_cores() if count is None else max(1, count)
+        self.sizes = sizes
         self.room_bytes: int | None = None
         self.is_frugal = False
         self._pool = ThreadPoolExecutor(self.count, "juncture") if self.count > 1 else None
@@ -72,13 +87,17 @@ class Threads:
 
     def within(self, room_bytes: int) -> Threads:
         """Return the pool for work with `room_bytes` of rows in flight; if short, tasks return Arrow's free memory."""
-        threads = Threads(1)
+        threads = Threads(1, self.sizes)
         threads.count, threads._pool = self.count, self._pool
         threads.room_bytes = room_bytes
         threads.is_frugal = room_bytes < self.count * _ROOM_BYTES
         # Memory of previous work, such as planning.
         threads.release_unused()
         return threads
+
+    def slices(self, length: int, per_thread: int = 1, *, rows_each: int = 1) -> list[tuple[int, int]]:
+        """Split a length into some slices per thread, of items that stand for some rows each."""
+        return slices(length, per_thread * self.count, least=self.sizes.task_rows // rows_each)
 
     def __enter__(self) -> Self:
         return self

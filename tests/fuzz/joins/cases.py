@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from random import Random
 
 from fuzz.joins.draw import Join, random_join
@@ -11,12 +10,10 @@ from fuzz.joins.forms import FORMS
 from juncture.planner import choose
 from juncture.planner.decision import Engine
 from support.kinds import SPECS, Spec
-from support.small import SMALL
 
-__all__ = ["CORES", "Case", "changes_of", "random_case"]
+__all__ = ["Case", "random_case"]
 
 MEMORIES = (1, 400, 2_000, 20_000, None)
-CORES = ("juncture.runtime.threads.available_cores", "juncture.local.resources.available_cores")
 ON_DISK = ("auto", "probe", "external_merge", "grace", "external_sort_merge")
 """The algorithms that a small budget does not rule out."""
 
@@ -41,9 +38,9 @@ class Case:
     memory
         How many bytes the join may hold; None for what it takes by itself.
     cores
-        How many cores there seem to be.
+        How many threads a join in small pieces has.
     is_small
-        Whether all is cut as small as it goes, so that a few rows make many pieces.
+        Whether the join is divided into pieces of a few rows.
     partitions
         In how many partitions both tables are, on Spark.
     said_rows
@@ -65,11 +62,6 @@ class Case:
 
     def spec(self) -> Spec:
         return SPECS[self.join.kind](**self.join.arguments)
-
-
-def changes_of(case: Case) -> dict[str, object]:
-    """Return what in the library is changed while a case runs, by where it stands."""
-    return {name: partial(int, case.cores) for name in CORES} | (SMALL if case.is_small else {})
 
 
 def random_case(seed: int, number: int, engine: Engine = "local") -> Case:

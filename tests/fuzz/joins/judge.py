@@ -8,7 +8,6 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,15 +20,17 @@ from polars.exceptions import PanicException
 
 import juncture as jn
 from fuzz.compare import problem, shown, without_nan
-from fuzz.joins.cases import Case, changes_of
+from fuzz.joins.cases import Case
 from fuzz.joins.forms import passed
 from fuzz.kind import RIGHT, Outcome, outcome_of
 from juncture.columnar.types import plain_type
 from juncture.errors import DataError, SchemaError
+from juncture.runtime.memory import MEMORY_BYTES
 from juncture.spec.resolved import Resolved
 from juncture.testing.rows import values
 from support.frames import seen
 from support.kinds import Spec, defined_rows
+from support.small import plan_in_pieces
 from support.tables import shown_type
 
 __all__ = ["Run", "judge", "run_in_process"]
@@ -47,7 +48,9 @@ def run_in_process(case: Case, spec: Spec, left: Any, right: Any) -> Any:
     """Join as users do."""
     said = None if case.said_rows is None else jn.SideStats(rows=case.said_rows, row_bytes=8)
     stats = None if said is None else jn.Stats(left=said, right=said)
-    plan = jn.plan(left, right, spec, algorithm=case.algorithm, memory=case.memory, stats=stats)
+    options = {"memory_bytes": case.memory or MEMORY_BYTES, "cores": case.cores} if case.is_small else {}
+    plan_join = plan_in_pieces if case.is_small else jn.plan
+    plan = plan_join(left, right, spec, algorithm=case.algorithm, stats=stats, **options)
     return plan.batches().read_all() if case.in_batches else plan.execute()
 
 
@@ -69,10 +72,7 @@ def judge(case: Case, folder: Path, run: Run = run_in_process) -> Outcome:
     except pa.ArrowInvalid as error:
         # Of structs that are null throughout, it makes dictionaries that it then finds wrong.
         return Outcome("refused", "Arrow makes no such table", str(error))
-    with ExitStack() as stack:
-        for name, value in changes_of(case).items():
-            stack.enter_context(mock.patch(name, value))
-        stack.enter_context(mock.patch.object(tempfile, "tempdir", str(folder)))
+    with mock.patch.object(tempfile, "tempdir", str(folder)):
         try:
             outcome = _judged(case, run, ways)
         except PanicException as error:

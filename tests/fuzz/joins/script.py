@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 
 from fuzz.compare import rows_of, shown, without_nan
-from fuzz.joins.cases import CORES, Case
+from fuzz.joins.cases import Case
 from fuzz.joins.forms import FORMS
 from fuzz.kind import Outcome
 from fuzz.tables import Table
 from fuzz.text import table_text
+from juncture.runtime.memory import MEMORY_BYTES
 from support.frames import FRAMES, seen
 from support.kinds import DEFINITIONS, SPECS
 from support.small import SMALL
@@ -25,13 +26,15 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pyarrow as pa
 
 import juncture as jn
 from juncture import testing as reference
 from juncture.inputs.tables import read_table
+from juncture.local.plan import plan
+from juncture.planner.statistics import Resources
+from juncture.runtime.threads import Sizes
 from juncture.testing.rows import values
 
 nan, inf = float("nan"), float("inf")
@@ -77,7 +80,7 @@ def script(case: Case, outcome: Outcome | None = None) -> str:
         _OUTCOME,
         *(_side(side, form, table) for side, form, table in sides),
         _spec(case),
-        *([_changes(case), _check(case, forms)] if case.engine == "local" else [_check_on_spark(case, forms)]),
+        *([_check(case, forms)] if case.engine == "local" else [_check_on_spark(case, forms)]),
     ]
     return "\n".join(parts)
 
@@ -97,20 +100,14 @@ def _spec(case: Case) -> str:
     return f"spec = jn.{SPECS[case.join.kind].__name__}({arguments})\n"
 
 
-def _changes(case: Case) -> str:
-    """Return what has the join run on so many cores, and in small pieces."""
-    lines = [f"mock.patch({name!r}, lambda: {case.cores}).start()" for name in CORES]
-    lines += [f"mock.patch({name!r}, {value}).start()" for name, value in SMALL.items()] if case.is_small else []
-    return "\n".join(lines)
-
-
 def _check(case: Case, forms: tuple[str, ...]) -> str:
-    options = {"algorithm": case.algorithm, "memory": case.memory}
-    arguments = [f"{name}={value!r}" for name, value in options.items() if value is not None]
-    if case.said_rows is not None:
-        said = f"jn.SideStats(rows={case.said_rows}, row_bytes=8)"
-        arguments.append(f"stats=jn.Stats(left={said}, right={said})")
-    plan = f"jn.plan(left_given, right_given, spec, {', '.join(arguments)})"
+    said = f"jn.SideStats(rows={case.said_rows}, row_bytes=8)"
+    stats = None if case.said_rows is None else f"jn.Stats(left={said}, right={said})"
+    options = f"algorithm={case.algorithm!r}, stats={stats}"
+    plan = f"jn.plan(left_given, right_given, spec, {options})"
+    if case.is_small:
+        resources = f"Resources(cores={case.cores}, memory_bytes={case.memory or MEMORY_BYTES}, sizes={SMALL})"
+        plan = f"plan(spec, left_given, right_given, {options}, resources={resources})"
     definition = f"reference.{DEFINITIONS[SPECS[case.join.kind]].__name__}"
     lines = [f"expected = outcome(lambda: {definition}(spec.resolve(left.schema, right.schema), left, right))"]
     if case.in_batches or forms[0] not in FRAMES or "duckdb" in forms[0]:

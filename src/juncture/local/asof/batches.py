@@ -26,8 +26,6 @@ AnyRows = TypeVar("AnyRows", Ints, Rows)
 
 _ROW_BYTES = 96  # what a right row takes while it is sorted
 _SHARE = 1 / 4
-_BATCH_ROWS = 1 << 24
-_BATCH_ROWS_LEAST = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ def search_batches(
     *,
     at_once: bool,
     row_bytes: int = 0,
-    batch_rows: int | None = None,
+    batch_rows: int = 1 << 24,
 ) -> list[Ints]:
     """Return each slot's best right rows in each direction, as `juncture.local.asof.probe.probe` does.
 
@@ -65,12 +63,10 @@ def search_batches(
     each buffered row besides.
     """
     room = context.memory.reserve("right rows looked at", _SHARE).total_bytes // (_ROW_BYTES + row_bytes)
-    most = (
-        ROWS_MOST if at_once else max(_BATCH_ROWS_LEAST, min(_BATCH_ROWS if batch_rows is None else batch_rows, room))
-    )
+    few = max(context.threads.sizes.block_rows, min(batch_rows, room))
     best: list[Ints] = []
     advance, done = context.progress.of("right"), 0
-    for parts in grouped(right.parts, most, right.source.part_rows.__getitem__):
+    for parts in grouped(right.parts, ROWS_MOST if at_once else few, right.source.part_rows.__getitem__):
         loaded = read_codes(right, parts, right.keys.find, "right", context).with_keys()
         done += len(loaded.keys)
         find = searcher(loaded)

@@ -21,15 +21,12 @@ from juncture.local.asof.sides import RightRows, SideCodes
 from juncture.local.output.pairs import MaxTree
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots, order_of
-from juncture.runtime.threads import slices
 from juncture.spec.asof import Direction
 
 _BATCH_ROWS = 1 << 21
 """So few that the next batch uses memory again that this one leaves: new memory costs as much as the work."""
 _ROWS_PER_SLOT = 2  # each batch looks at all left rows
-_CHUNK_LEAST = 1 << 16
 _BUCKETS_PER_ROW = 1
-_PARTITION_ROWS = 1 << 14
 _PARTITIONS_MOST = 512
 
 
@@ -52,7 +49,7 @@ def search_known(
     """
 
     def searcher(loaded: SideCodes) -> Callable[[Direction], Ints]:
-        buckets = _Buckets(slots, len(loaded.keys))
+        buckets = _Buckets(slots, len(loaded.keys), context.threads.sizes.cache_rows)
 
         def find(direction: Direction) -> Ints:
             batch = _Sorting(buckets, loaded, right, direction, context).batch()
@@ -87,11 +84,11 @@ class _Buckets:
     A partition is ``bucket >> shift``; `edges` are the first bucket of each, and the number of buckets at the end.
     """
 
-    def __init__(self, slots: Slots, rows: int) -> None:
+    def __init__(self, slots: Slots, rows: int, cache_rows: int) -> None:
         self.groups = np.zeros((slots.key_count, search.GROUP_COLUMNS), np.int64)
         self.firsts = np.empty(slots.key_count, np.int64)
         count = bucket_sort.plan_buckets(slots.on, slots.starts, _BUCKETS_PER_ROW * rows, self.groups, self.firsts)
-        wanted = min(max(rows // _PARTITION_ROWS, 1), _PARTITIONS_MOST)
+        wanted = min(max(rows // cache_rows, 1), _PARTITIONS_MOST)
         self.shift = max(0, (-(-count // wanted) - 1).bit_length())
         self.edges = [*range(0, count, 1 << self.shift), count]
 
@@ -151,7 +148,7 @@ class _Sorting:
         parts = np.array(loaded.parts, np.int64)
         for run in np.split(parts, np.flatnonzero(np.diff(parts) != 1) + 1) if len(parts) else []:
             pointer, end = int(bounds[run[0]]), int(bounds[run[-1] + 1])
-            for start, stop in slices(end - pointer, 4 * self._context.threads.count, least=_CHUNK_LEAST):
+            for start, stop in self._context.threads.slices(end - pointer, 4):
                 chunks.append((slice(first + start, first + stop), pointer + start))
             first += end - pointer
         return chunks

@@ -33,10 +33,8 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import pooled_array
 from juncture.runtime.sort import ROWS_MOST, order_of, sorted_values
 from juncture.runtime.take import gather, tie_keys
-from juncture.runtime.threads import slices
 from juncture.spec.asof import Direction
 
-_SLICE_LEAST = 1 << 16
 _NO_ROWS = np.zeros(0, np.int32)
 _NO_POSITIONS = np.zeros(0, np.int64)
 _NO_BYTES = np.zeros(0, np.uint8)
@@ -118,7 +116,7 @@ def merge(
             linked.ahead_rows, wanted, places, limits, floating, later, pointers, counts,
         )  # fmt: skip
 
-    return count_matches(choose, slices(len(ascending.on), context.threads.count, least=_SLICE_LEAST), context)
+    return count_matches(choose, context.threads.slices(len(ascending.on)), context)
 
 
 def _match_once(
@@ -155,7 +153,7 @@ def _match_once(
                 rows.keys, rows.on, rows.rows, *part, positions, other.on, winners, limits, floating, pointers
             )
 
-    context.threads.run(match, slices(len(rows.on), context.threads.count, least=_SLICE_LEAST))
+    context.threads.run(match, context.threads.slices(len(rows.on)))
 
 
 def _decide_matches(
@@ -284,7 +282,7 @@ def _numbers(rows: Ascending, right: RightRows) -> Codes:
 
 def _nearest(left: Ascending, right: Ascending, direction: Direction, key_count: int, context: JoinContext) -> Ints:
     positions = pooled_array(len(left.on), np.int64)
-    parts = slices(len(left.on), context.threads.count, least=_SLICE_LEAST)
+    parts = context.threads.slices(len(left.on))
     context.threads.run(lambda part: _find(left, right, direction, key_count, part, positions, _NO_POSITIONS), parts)
     return positions
 
@@ -311,5 +309,5 @@ def _find(
 
 def _order_of(on: Ints, context: JoinContext) -> int:
     """Return whether values descend or repeat, as the kernel does."""
-    parts = slices(len(on), context.threads.count, least=_SLICE_LEAST)
+    parts = context.threads.slices(len(on))
     return reduce(or_, context.threads.map(lambda part: kernels.order_of_values(on, *part), parts), 0)

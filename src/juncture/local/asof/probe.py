@@ -27,14 +27,11 @@ from juncture.runtime.sort import Slots
 from juncture.spec.asof import Direction
 
 _BATCH_ROWS = 1 << 22
-_BATCH_ROWS_LEAST = 1 << 16
 _BATCHES_PER_THREAD = 3  # how many batches, at least, the rows that are left are cut into
 _ROWS_PER_BUCKET = 2
-_PARTITION_SLOTS = 1 << 15
 _PARTITIONS_MOST = 512
 _STRIPES_PER_THREAD = 4
 _STRIPES_MOST = 64
-_TIES_ROOM = 1 << 14
 _TIES_MOST = 1 << 22
 _TIE_BYTES = 150  # the memory of a tie until it is broken
 _SHARE = 1 / 8  # for right rows that threads look at, and for ties that are written down
@@ -61,7 +58,7 @@ class _Index:
             lambda part: search.fill_index(slots.on, slots.starts, self.groups, *part, self.entries),
             slots.ranges(context),
         )
-        wanted = min(max(len(slots) // _PARTITION_SLOTS, 1), _PARTITIONS_MOST)
+        wanted = min(max(len(slots) // (2 * context.threads.sizes.cache_rows), 1), _PARTITIONS_MOST)
         self.shift = max(0, (-(-entries // wanted) - 1).bit_length())
         self.partitions = ((entries - 1) >> self.shift) + 1
         stripes = max(1, min(self.partitions, _STRIPES_PER_THREAD * context.threads.count, _STRIPES_MOST))
@@ -74,7 +71,7 @@ class _Index:
 class _Scratch(local):
     """Arrays that each thread uses again for each batch."""
 
-    def __init__(self, rows: int, code_columns: int) -> None:
+    def __init__(self, rows: int, code_columns: int, ties: int) -> None:
         self.keys = np.empty(rows, np.int32)
         self.on = np.empty(rows, np.int64)
         self.codes = np.empty((rows, code_columns), np.int64)
@@ -83,7 +80,7 @@ class _Scratch(local):
         self.moved_slots = np.empty(rows, np.int32)
         self.moved_rows = np.empty(rows, np.int32)
         self.rest = np.empty(rows, np.int32)
-        self.ties = np.empty((_TIES_ROOM, 3), np.int64)
+        self.ties = np.empty((ties, 3), np.int64)
 
 
 class _Ties:
@@ -127,7 +124,8 @@ class _Pass:
         most = max((sum(right.source.part_rows[part] for part in batch) for batch in self.batches), default=0)
         self.context = context
         self.ties_most = _most(context, "ties", _TIES_MOST, _TIE_BYTES)
-        self.scratch = _Scratch(min(most, _rows_at_once(right, context)), len(right.code_columns))
+        rows = min(most, _rows_at_once(right, context))
+        self.scratch = _Scratch(rows, len(right.code_columns), context.threads.sizes.cache_rows)
 
     def scan(self, numbered: tuple[int, list[int]]) -> int:
         """Offer the rows of a batch of parts to their slots, and return how many there are."""
@@ -294,7 +292,6 @@ def _spread(best: Ints, starts: Ints, direction: Direction, groups: tuple[int, i
 
 
 def _rows_at_once(right: RightRows, context: JoinContext) -> int:
-    """Return how many rows a thread looks at in one go."""
     row_bytes = context.threads.count * (_SCRATCH_ROW_BYTES + 8 * len(right.code_columns))
     return _most(context, "right rows looked at", _BATCH_ROWS, row_bytes)
 
@@ -313,7 +310,7 @@ def _batches(right: RightRows, context: JoinContext) -> list[list[int]]:
         rows = right.source.part_rows[part]
         if not batches or held + rows > wanted or batches[-1][-1] + 1 != part:
             batches.append([])
-            held, wanted = 0, min(most, max(_BATCH_ROWS_LEAST, left // batches_left))
+            held, wanted = 0, min(most, max(context.threads.sizes.task_rows, left // batches_left))
         batches[-1].append(part)
         held += rows
         left -= rows

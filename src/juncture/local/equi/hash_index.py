@@ -28,7 +28,6 @@ KeySpans = Callable[[list[pa.Array], Codes, Codes], None]
 _Share = list[tuple[int, Codes]]  # pieces of the codes of some rows, each with the number of its first row
 
 _ROWS_MOST = (1 << 31) - 2
-_CODES_LEAST = 1 << 14
 
 
 class HashIndex(BuildSide):
@@ -275,7 +274,7 @@ def _tallied(
     """
     total = sum(map(len, pieces))
     # Each share has to know the place of every code.
-    shares = min(context.threads.count, max(1, total // (2 * max(count, _CODES_LEAST))))
+    shares = min(context.threads.count, max(1, total // (2 * max(count, context.threads.sizes.cache_rows))))
     work = _shared(pieces, shares)
     counts = np.zeros((shares, count), np.int32)
 

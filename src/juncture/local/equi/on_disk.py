@@ -77,7 +77,8 @@ class GraceJoin:
             yield from rows
             return
         least = min(held_bytes(left), held_bytes(right)) if can_swap(self.numbered.join) else held_bytes(right)
-        count = min(_PIECES_MOST, int(_MORE * least / self.room) + 2)
+        most = min(_PIECES_MOST, max(2, self.room // (4 * _BATCH_BYTES_LEAST)))
+        count = min(most, int(_MORE * least / self.room) + 2)
         _log.debug("Neither side fits: rows are cut into %d pieces by a hash of their keys, level %d", count, level)
         pieces = [
             self._cut(side, names, count, level, context, f"cut {name}")

@@ -15,7 +15,7 @@ from juncture.kernels.sort import mark_runs
 from juncture.local.inequality.folds import Fold, Values, counting, summing
 from juncture.local.inequality.order_folds import ordering
 from juncture.local.output.numbered import number_column
-from juncture.local.output.pairs import PAIRS_MOST, BuildSide, Prober, cut, pairs_of, spans_of
+from juncture.local.output.pairs import BuildSide, Prober, cut, pairs_of, spans_of
 from juncture.local.output.payload import Payload
 from juncture.local.output.show import taken
 from juncture.runtime.context import JoinContext
@@ -25,9 +25,6 @@ from juncture.runtime.sources import Source
 from juncture.runtime.take import nulls, tie_keys
 from juncture.spec.aggregate import Aggregate, folded_columns, have_order
 from juncture.spec.condition import ResolvedInequality
-
-_PAIRS_MOST = PAIRS_MOST  # about how many pairs are made at once
-_LISTED_MOST = 1 << 20  # about how many values lists have that are made at once
 
 
 def aggregate_columns(join: ResolvedInequality) -> tuple[str, ...]:
@@ -78,13 +75,15 @@ def stream_aggregates(
     payload.release(kept=() if join.condition.predicate is None else join.compared("right"))
     context.threads.release_unused()
     counter, probers = counting(), _probers(join.aggregates, prober)
+    slice_rows = context.threads.sizes.slice_rows
     shown = [column.source for column in join.output]
     columns = list(dict.fromkeys([*shown, *prober.columns])) or join.left_schema.names[:1]
 
     def folded(first: int, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
         states = [fold.start(batch.num_rows) for fold in (counter, *folds)]
         for each, places in probers:
-            _add([(counter, *folds)[place] for place in places], [states[place] for place in places], batch, each)
+            some, their_states = [(counter, *folds)[place] for place in places], [states[place] for place in places]
+            _add(some, their_states, batch, each, slice_rows)
         rows = np.arange(batch.num_rows, dtype=np.int32)
         if join.how == "inner":
             rows = np.flatnonzero(states[0] > 0).astype(np.int32)
@@ -95,7 +94,7 @@ def stream_aggregates(
         return batches
 
     def piece_by_piece(first: int, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        for start, piece in _pieces(batch, prober):
+        for start, piece in _pieces(batch, prober, slice_rows):
             yield from folded(first + start, piece)
 
     made = piece_by_piece if any(fold.grows for fold in folds) else folded
@@ -115,12 +114,12 @@ def _probers(aggregates: tuple[Aggregate, ...], prober: Prober) -> list[tuple[Pr
     return [(prober, whole), *((prober.windows[name], places) for name, places in named.items())]
 
 
-def _pieces(batch: pa.RecordBatch, prober: Prober) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Cut a batch where its rows have as many matches, at most, as are made at once."""
-    spans = spans_of(batch, prober.find(batch), prober.right)
+def _pieces(batch: pa.RecordBatch, prober: Prober, slice_rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Cut a batch where its rows have as many matches, at most, as lists are made of at once."""
+    spans = spans_of(batch, prober.find(batch), prober.right, slice_rows)
     assert spans.match_spans.rows is not None
     counts = np.bincount(spans.match_spans.rows, spans.counts, minlength=batch.num_rows)
-    parts = (np.cumsum(counts) // _LISTED_MOST).astype(np.int64)
+    parts = (np.cumsum(counts) // (4 * slice_rows)).astype(np.int64)
     edges = [0, *(np.flatnonzero(np.diff(parts)) + 1).tolist(), batch.num_rows]
     for first, end in pairwise(edges):
         yield first, batch.slice(first, end - first)
@@ -169,7 +168,7 @@ def _fold_of(aggregate: Aggregate, values: Values, context: JoinContext) -> Fold
     return ordering(aggregate, values, context)
 
 
-def _add(folds: Sequence[Fold], states: list[Any], batch: pa.RecordBatch, prober: Prober) -> None:
+def _add(folds: Sequence[Fold], states: list[Any], batch: pa.RecordBatch, prober: Prober, most: int) -> None:
     """Add the matches of a batch to the states of its rows."""
     match_spans = prober.find(batch)
     if match_spans.thresholds is None and match_spans.check is None and match_spans.rows is None:
@@ -177,7 +176,7 @@ def _add(folds: Sequence[Fold], states: list[Any], batch: pa.RecordBatch, prober
             fold.add_spans(state, match_spans.first, match_spans.end)
         return
     waits, waiting = any(fold.of_whole_rows for fold in folds), list[tuple[Codes, Codes]]()
-    for task in cut(spans_of(batch, match_spans, prober.right, _PAIRS_MOST), keep=False, most=_PAIRS_MOST):
+    for task in cut(spans_of(batch, match_spans, prober.right, most), keep=False, most=most):
         rows, positions = pairs_of(task, prober.right, keep=False)
         if match_spans.check is not None:
             good = match_spans.check(rows, positions)

@@ -20,8 +20,6 @@ from juncture.predicate.intervals.interval import Interval, everything, interval
 from juncture.predicate.language.nodes import Column, Node
 from juncture.runtime.take import is_awkward
 
-_BLOCK_ROWS = 1 << 12
-
 
 class Blocks:
     """Finds candidates among all pairs, block by block.
@@ -34,11 +32,16 @@ class Blocks:
     """
 
     def __init__(
-        self, predicate: Node, right: BuildSide, payload: Payload, check: Callable[[pa.RecordBatch], Check]
+        self,
+        predicate: Node,
+        right: BuildSide,
+        payload: Payload,
+        check: Callable[[pa.RecordBatch], Check],
+        block_rows: int,
     ) -> None:
-        self._check = check
+        self._check, self._block_rows = check, block_rows
         self._graph = Graph(predicate)
-        self._edges = np.append(np.arange(0, len(right), _BLOCK_ROWS), len(right)).astype(np.int32)
+        self._edges = np.append(np.arange(0, len(right), block_rows), len(right)).astype(np.int32)
         right_columns = [column for column in self._graph.columns if column.side == "right"]
         positions = np.arange(len(right), dtype=np.int32)
         self._bounds: list[dict[Column, Interval]] = []
@@ -53,8 +56,8 @@ class Blocks:
         rows: list[Codes] = []
         first: list[Codes] = []
         end: list[Codes] = []
-        for start in range(0, batch.num_rows, _BLOCK_ROWS):
-            block = batch.slice(start, _BLOCK_ROWS)
+        for start in range(0, batch.num_rows, self._block_rows):
+            block = batch.slice(start, self._block_rows)
             spans = self._spans({column: _extent(column, block.column(column.name)) for column in left_columns})
             here = np.arange(start, start + block.num_rows, dtype=np.int32)
             rows.append(np.repeat(here, len(spans)))

@@ -23,7 +23,6 @@ from juncture.ordered.arithmetic import TooWideError
 from juncture.ordered.domain import Domain
 from juncture.ordered.kinds import domain_of
 from juncture.runtime.context import JoinContext
-from juncture.runtime.threads import slices
 from juncture.spec.aggregate import Aggregate
 
 _EXPONENT_MOST = 960  # of floats that are summed: 2⁶⁴ of these are still a float
@@ -297,7 +296,7 @@ def _tree_of(columns: Sequence[Floats], words: int, context: JoinContext) -> tup
         tree[: len(values), word] = values
     for level in range(1, len(sizes)):
         build = partial(_build, tree, int(levels[level - 1]), int(levels[level]))
-        context.threads.run(build, slices(sizes[level - 1] // WINDOW, 4 * context.threads.count, least=1 << 12))
+        context.threads.run(build, context.threads.slices(sizes[level - 1] // WINDOW, 4, rows_each=WINDOW))
     return tree, levels
 
 

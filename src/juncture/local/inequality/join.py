@@ -151,7 +151,8 @@ def _prepared(
     if method.blocks:
         assert node is not None
         assert check is not None
-        return Prober(index, Blocks(node, index, payload, check).find, columns, by_row=True), payload
+        blocks = Blocks(node, index, payload, check, context.threads.sizes.block_rows)
+        return Prober(index, blocks.find, columns, by_row=True), payload
 
     def prober(coded: CodedCondition, windows: Mapping[str, Prober]) -> Prober:
         def find(batch: pa.RecordBatch) -> MatchSpans:

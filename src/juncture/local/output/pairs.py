@@ -14,14 +14,8 @@ from juncture.kernels import band
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.intrinsics import WINDOW
 from juncture.runtime.context import JoinContext
-from juncture.runtime.threads import slices
 
 Check = Callable[[Codes, Codes], Mask]
-
-_SLICE_LEAST = 1 << 16
-
-PAIRS_MOST = 1 << 18
-"""About how many pairs a task makes at most: some megabytes of output, and worth a thread's while."""
 
 
 class MaxTree:
@@ -35,7 +29,7 @@ class MaxTree:
         for level in range(1, len(sizes)):
             below, above = int(self.levels[level - 1]), int(self.levels[level])
             nodes = sizes[level - 1] // WINDOW
-            cuts = slices(nodes, 4 * context.threads.count, least=_SLICE_LEAST // WINDOW)
+            cuts = context.threads.slices(nodes, 4, rows_each=WINDOW)
             context.threads.run(partial(self._build, below, above), cuts)
 
     def _build(self, below: int, above: int, nodes: tuple[int, int]) -> None:
@@ -164,7 +158,7 @@ def only_whether(match_spans: MatchSpans, right: BuildSide, rows: int) -> MatchS
 
 
 def spans_of(
-    batch: pa.RecordBatch, match_spans: MatchSpans, right: BuildSide, most: int = PAIRS_MOST, *, first_row: int = 0
+    batch: pa.RecordBatch, match_spans: MatchSpans, right: BuildSide, most: int, *, first_row: int = 0
 ) -> CountedSpans:
     """Count the matches of the spans, and cut those with more than a task is to make."""
     rows = np.arange(len(match_spans.first), dtype=np.int32) if match_spans.rows is None else match_spans.rows
@@ -202,7 +196,7 @@ def spans_of(
     return CountedSpans(batch, first_row, match_spans, counts[good])
 
 
-def cut(spans: CountedSpans, *, keep: bool, most: int = PAIRS_MOST) -> list[Task]:
+def cut(spans: CountedSpans, *, keep: bool, most: int) -> list[Task]:
     """Cut spans into tasks; an empty span makes a pair too if rows without a match are kept."""
     rows, counts = spans.match_spans.rows, spans.counts
     assert rows is not None

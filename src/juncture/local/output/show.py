@@ -18,7 +18,6 @@ from juncture.columnar.arrays import array_of, concatenated, plain
 from juncture.columnar.conversion import converted
 from juncture.kernels import band
 from juncture.kernels.array_types import Codes, Ints, Mask
-from juncture.local.output import pairs
 from juncture.local.output.numbered import number_column, unmatched_columns
 from juncture.local.output.pairs import (
     Check,
@@ -46,10 +45,7 @@ Each = TypeVar("Each")
 Made = tuple[Task, Codes, Codes]
 Done = list[pa.RecordBatch]
 
-_SLICE_ROWS = 1 << 18
-
 _PAIRS_LEAST = 1 << 10
-_CHECKED_LEAST = 1 << 16  # pairs that have to be checked take little, and few of them may be good
 _TASK_BYTES = 64 << 20  # about how much output a task makes at most
 _FRUGAL_TASK_BYTES = 2 << 20  # and where memory is short
 
@@ -84,7 +80,8 @@ class _Stream:
         self._columns = list(dict.fromkeys([*filter(None, shown), *prober.columns])) or join.left_schema.names[:1]
         self._row_bytes = left.plain_bytes_of(self._columns) // max(left.num_rows, 1) + payload.row_bytes
         task_bytes = _FRUGAL_TASK_BYTES if context.threads.is_frugal else _TASK_BYTES
-        self._pairs_most = min(pairs.PAIRS_MOST, max(_PAIRS_LEAST, task_bytes // max(self._row_bytes, 1)))
+        self._sizes = context.threads.sizes
+        self._pairs_most = min(self._sizes.slice_rows, max(_PAIRS_LEAST, task_bytes // max(self._row_bytes, 1)))
         keeps_right = join.how in ("right", "full")
         self._matched = np.zeros(prober.right.total if keeps_right else 0, np.bool_)
 
@@ -110,8 +107,9 @@ class _Stream:
 
         def made(first: int, batch: pa.RecordBatch) -> list[Each]:
             # So few rows that what is made of them is still in a cache when it is looked at again.
-            starts = range(0, batch.num_rows, _SLICE_ROWS)
-            return [each for start in starts for each in work(first + start, batch.slice(start, _SLICE_ROWS))]
+            rows = self._sizes.slice_rows
+            starts = range(0, batch.num_rows, rows)
+            return [each for start in starts for each in work(first + start, batch.slice(start, rows))]
 
         tasks = read_through(
             self._left, made, self._context, "left",
@@ -139,7 +137,8 @@ class _Stream:
     def _cut_spans(self, first: int, batch: pa.RecordBatch, match_spans: MatchSpans) -> list[Task]:
         if self._join.how in ("semi", "anti") and match_spans.check is None:
             match_spans = only_whether(match_spans, self._prober.right, batch.num_rows)
-        most = self._pairs_most if match_spans.check is None else max(self._pairs_most, _CHECKED_LEAST)
+        # Pairs that are to be checked take little memory, and few of them may match.
+        most = self._pairs_most if match_spans.check is None else max(self._pairs_most, self._sizes.task_rows)
         spans = spans_of(batch, match_spans, self._prober.right, most, first_row=first)
         return cut(spans, keep=self._keep and match_spans.check is None, most=most)
 
@@ -239,8 +238,8 @@ class _Stream:
 
     def _unmatched_right(self) -> Iterator[pa.RecordBatch]:
         rows = np.flatnonzero(~self._matched).astype(np.int32)
-        for start in range(0, len(rows), _SLICE_ROWS):
-            some = rows[start : start + _SLICE_ROWS]
+        for start in range(0, len(rows), self._sizes.slice_rows):
+            some = rows[start : start + self._sizes.slice_rows]
             columns = unmatched_columns(self._join, self._schema, len(some), partial(self._payload.column, rows=some))
             columns += self._numbers(np.full(len(some), band.NOWHERE, np.int64), some)
             yield from pa.table(columns, schema=self._schema).to_batches()

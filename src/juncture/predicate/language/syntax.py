@@ -145,7 +145,6 @@ class _Parser:
         return is_next
 
     def _inside(self, least: int) -> Tree:
-        """Return a nested expression."""
         self._nested += 1
         if self._nested > _MOST_NESTED:
             raise self._error(
@@ -481,7 +480,6 @@ class _Parser:
 
 
 def _unescaped(match: re.Match[str]) -> str:
-    """Return the character that an escape denotes."""
     code = match[1]
     if code is None:
         return match[0][0]
