@@ -55,12 +55,12 @@ class LocalEngine(Engine):
         self._memory = memory
         self._work = tempfile.TemporaryDirectory(prefix="juncture-")
         self.work = Path(self._work.name)
-        self._made: dict[str, Files] = {}
+        self._files: dict[str, Files] = {}
 
     def make(self, name: str) -> None:
         """Compute a source or step."""
         if name in self._file.sources:
-            self._made[name] = self._source(name, self._file.sources[name])
+            self._files[name] = self._source(name, self._file.sources[name])
             return
         step, target = self._file.steps[name], self._target()
         with self._watch(name) as shown:
@@ -69,7 +69,7 @@ class LocalEngine(Engine):
             elif isinstance(step, ManyStep):
                 _write(self.plan(name).execute(progress=shown.phase).to_reader(_ROW_GROUP_ROWS), target)
             elif isinstance(step, InterpolateStep):
-                sides = self._made[step.left], self._made[step.right]
+                sides = self._files[step.left], self._files[step.right]
                 table = interpolate(*sides, **step.arguments, memory=self._memory)
                 _write(table.to_reader(_ROW_GROUP_ROWS), target)
             elif isinstance(step, SqlStep):
@@ -77,13 +77,13 @@ class LocalEngine(Engine):
                 with sql_batches(name, step, tables, self.work) as batches:
                     _write(batches, target)
             elif step.grid is not None:
-                table = grid(self._made[step.from_], **step.grid.model_dump())
+                table = grid(self._files[step.from_], **step.grid.model_dump())
                 _write(table.to_reader(_ROW_GROUP_ROWS), target)
             else:
                 rows = _reader(self._table(step.from_))
                 with derived_batches(name, step, rows, self.work) as batches:
                     _write(batches, target)
-        self._made[name] = Files(target, "parquet")
+        self._files[name] = Files(target, "parquet")
 
     def rows_of(self, name: str) -> pa.Table:
         """Return the rows of a source or step as a table."""
@@ -91,7 +91,7 @@ class LocalEngine(Engine):
 
     def reader(self, name: str) -> pa.RecordBatchReader:
         """Return the rows of a source, or of a step that is computed, batch by batch."""
-        if name not in self._made:
+        if name not in self._files:
             self.make(name)
         return _reader(self._table(name))
 
@@ -118,7 +118,7 @@ class LocalEngine(Engine):
         if isinstance(step, JoinStep):
             return self._planned(step, step.spec, step.algorithm)
         if isinstance(step, ManyStep):
-            return plan_many(self._made[step.left], rights(step, self._made.__getitem__), memory=self._memory)
+            return plan_many(self._files[step.left], rights(step, self._files.__getitem__), memory=self._memory)
         return None
 
     def _planned(self, step: JoinStep, spec: Spec, algorithm: str = "auto") -> Plan:
@@ -127,7 +127,7 @@ class LocalEngine(Engine):
 
     def _table(self, name: str) -> ParquetSource:
         """Return the rows of a source or step, without unneeded columns."""
-        files = self._made[name]
+        files = self._files[name]
         table = ParquetSource(files.paths, union_by_name=files.union_by_name, version=files.version)
         return table.selecting(self._source_columns[name]) if name in self._source_columns else table
 
@@ -151,7 +151,7 @@ class LocalEngine(Engine):
     def _dataset(self, name: str) -> ds.Dataset:
         """Return the rows of a source or step as a file that can be read repeatedly."""
         if name in self._file.steps:
-            return ds.dataset(self._made[name].paths)
+            return ds.dataset(self._files[name].paths)
         target = self._target()
         _write(_reader(self._table(name)), target)
         return ds.dataset(target)

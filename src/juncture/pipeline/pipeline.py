@@ -277,9 +277,9 @@ class Pipeline:
         schemas = self.check(engine=name)
         sinks = chosen_sinks(self.file, only, downstream_of)
 
-        def begin(kept: Sequence[str]) -> Engine:
+        def begin(persisted: Sequence[str]) -> Engine:
             source_columns = needed_columns(self.file, schemas, [sink.from_ for sink in self.file.sinks.values()])
-            own: dict[str, Any] = {"memory": memory} if spark is None else {"kept": kept}
+            own: dict[str, Any] = {"memory": memory} if spark is None else {"persisted": persisted}
             return self._opened(schemas, spark, watch=watch, source_columns=source_columns, **own)
 
         return run(self.file, sinks, begin, engine=name, force=force, watch=watch)

@@ -50,7 +50,7 @@ _SPARKS_ERRORS = (PySparkException, Py4JError)  # exceptions of Spark: those of 
 
 
 class SparkEngine(Engine):
-    """The engine of a Spark session, which persists ``kept`` sources and steps: those that are read more than once."""
+    """The engine of a Spark session, which persists sources and steps that are read more than once, ``persisted``."""
 
     def __init__(
         self,
@@ -60,13 +60,13 @@ class SparkEngine(Engine):
         watch: Watch = unwatched,
         *,
         is_stream: bool = False,
-        kept: Sequence[str] = (),
+        persisted: Sequence[str] = (),
         source_columns: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> None:
         super().__init__(file, schemas, watch, source_columns)
         self._session = session
         self._is_stream = is_stream
-        self._kept = frozenset(kept)
+        self._persisted = frozenset(persisted)
         self._files: dict[str, FileSide] = {}
         self._frames: dict[str, DataFrame] = {}
         self._plans: dict[str, Any] = {}
@@ -85,7 +85,7 @@ class SparkEngine(Engine):
         else:
             with self._watch(f"Planning {name}"), _computing(name):
                 frame = self._step(name)
-        self._frames[name] = frame.persist() if name in self._kept and not frame.isStreaming else frame
+        self._frames[name] = frame.persist() if name in self._persisted and not frame.isStreaming else frame
 
     def rows_of(self, name: str) -> DataFrame:
         """Return a source or step as a lazy DataFrame."""
@@ -195,7 +195,7 @@ class SparkEngine(Engine):
 
     def close(self) -> None:
         """Release persisted rows."""
-        for name in self._kept & set(self._frames):
+        for name in self._persisted & set(self._frames):
             self._frames[name].unpersist()
 
     def _step(self, name: str) -> DataFrame:
