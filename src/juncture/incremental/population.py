@@ -171,17 +171,11 @@ class _Loader:
             inputs[source].add(streams[source], partial(self._notify, source))
         for spool in inputs.values():
             spool.close()
-
-        def first_rows(rows: Mapping[str, Iterable[ChangeBatch]], static: Collection[str]) -> FirstRows:
-            return FirstRows(stage.flow, rows, static, locate)
-
-        def locate(source: str, rows: ChangeBatches) -> ChangeBatches:
-            return self._first.locate(source, rows) if source in self._first.flow.graph.inputs else rows
-
+        first = FirstRows(stage.flow, {}, stage.static, self._located)
         if not stage.has_parts:
             rows = {source: streams.get(source, ()) for source in graph.inputs}
             rows |= {name: spool.rows(range(_PARTS)) for name, spool in inputs.items()}
-            for outputs in _load_pieces(first_rows(rows, stage.static), tables, size):
+            for outputs in _load_pieces(replace(first, streams=rows), tables, size):
                 _pass_on(stage, outputs, spools)
             tables.after_piece()
             for name in answers.keys() & graph.answers.keys():
@@ -194,13 +188,18 @@ class _Loader:
             rows = {name: spool.rows(some) for name, spool in inputs.items()}
             # The rows of an answer are one piece, which has no changes of earlier rows.
             is_whole = is_small or answers.keys() & graph.answers.keys()
-            for outputs in _load_pieces(first_rows(rows, rows if is_whole else stage.static), tables, size):
+            some_rows = replace(first, streams=rows, static=rows if is_whole else stage.static)
+            for outputs in _load_pieces(some_rows, tables, size):
                 _pass_on(stage, outputs, spools)
                 for name in answers.keys() & outputs.keys():
                     answers[name].add(self._write(name, outputs[name]))
             tables.append(each.arrangement for each in stage.flow.tables.values())
             self._notify("output", some.stop, _PARTS)
         tables.finish_append()
+
+    def _located(self, source: str, rows: ChangeBatches) -> ChangeBatches:
+        # Rows of other stages are located already.
+        return self._first.locate(source, rows) if source in self._first.flow.graph.inputs else rows
 
     def _notify(self, phase: str, done: int, total: int) -> None:
         if self._report is not None:
