@@ -306,7 +306,7 @@ class File(_Section):
     steps: dict[Text, Step] = {}
     checks: list[Check] = []
     sinks: dict[Text, SinkSection] = {}
-    folder: Path = Field(default=Path(), init=False)
+    folder: Path = Path()  # the folder of the file, where relative paths start; no key of the file
 
     @property
     def state(self) -> Path:
