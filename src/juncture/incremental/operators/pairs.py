@@ -33,9 +33,9 @@ class PairOperator:
 
     def apply(self, deltas: Deltas, journal: Journal, changes: ResultChanges) -> None:
         """Apply changes of both sides, and add the changes of the result."""
-        for side, (delta, places) in deltas.items():
+        for side, (delta, slots) in deltas.items():
             if len(delta):
-                self._push(side, delta, places, journal, changes)
+                self._push(side, delta, slots, journal, changes)
 
     def populate(self, deltas: Deltas, journal: Journal, changes: ResultChanges) -> None:
         """Add the first rows of both sides, and their results."""
@@ -57,7 +57,7 @@ class PairOperator:
         self,
         side: Side,
         delta: Delta,
-        places: list[Slots],
+        slots: list[Slots],
         journal: Journal,
         changes: ResultChanges,
         *,
@@ -77,7 +77,7 @@ class PairOperator:
         self._own_alone(side, delta, matched, changes)
         self._recount(other, gained, journal, changes if alone else ResultChanges())
         lines = matched.reshape(1, -1) if self._arrangements[side].lines else np.zeros((0, len(delta)), np.int64)
-        self._arrangements[side].change(delta, places, lines, journal)
+        self._arrangements[side].change(delta, slots, lines, journal)
 
     def _matches(
         self, side: Side, delta: Delta, run: Run, rows: Codes, positions: Codes, changes: ResultChanges
@@ -112,18 +112,18 @@ class PairOperator:
         for run in {id(run): run for run, _, _ in gained}.values():
             positions = np.concatenate([there for each, there, _ in gained if each is run])
             weights = np.concatenate([by for each, _, by in gained if each is run])
-            places, index = np.unique(positions, return_inverse=True)
-            by = np.zeros(len(places), np.int64)
+            distinct, index = np.unique(positions, return_inverse=True)
+            by = np.zeros(len(distinct), np.int64)
             np.add.at(by, index, weights)
-            before = run.counts[0][places]
-            run.mark_changed(places)
-            journal.change(run.counts[0], places, by)
+            before = run.counts[0][distinct]
+            run.mark_changed(distinct)
+            journal.change(run.counts[0], distinct, by)
             was, now = self._result_mask(side, before > 0), self._result_mask(side, before + by > 0)
             assert was is not None
             assert now is not None
             turned = np.flatnonzero(was != now)
             if len(turned):
-                there = places[turned]
+                there = distinct[turned]
                 sign = np.where(now[turned], 1, -1)
                 changes.add(self._output.alone(run.taken(there), side), sign * run.weights[there])
 

@@ -51,9 +51,9 @@ class RecomputeOperator(ABC):
         self.begin(right_places)
         self._answer(old, journal, changes)
         others = _others(left, left_places, affected)
-        for side, (delta, places) in deltas.items():
+        for side, (delta, slots) in deltas.items():
             arrangement = self._arrangements[side]
-            arrangement.change(delta, places, np.zeros((arrangement.lines, len(delta)), np.int64), journal)
+            arrangement.change(delta, slots, np.zeros((arrangement.lines, len(delta)), np.int64), journal)
         new = [_of_run(run, positions, run.weights[positions]) for run, positions in affected]
         self._answer([*new, others], journal, changes)
         self.end(changes)
@@ -109,15 +109,15 @@ def _of_run(run: Run, positions: Positions, weights: Ints) -> Delta:
     return replace(run.at(positions[here]), weights=weights[here])
 
 
-def _others(left: Delta, places: list[Slots], affected: list[tuple[Run, Positions]]) -> Delta:
+def _others(left: Delta, slots: list[Slots], affected: list[tuple[Run, Positions]]) -> Delta:
     """Return the changed left rows without those that are recomputed anyway."""
     weights = left.weights.copy()
     of_runs = {id(run): positions for run, positions in affected}
-    for place in places:
-        if id(place.run) in of_runs:
+    for each in slots:
+        if id(each.run) in of_runs:
             # Their results are subtracted and added again with the current weights.
-            there = np.isin(place.positions, of_runs[id(place.run)])
-            np.subtract.at(weights, place.rows[there], place.weights[there])
+            there = np.isin(each.positions, of_runs[id(each.run)])
+            np.subtract.at(weights, each.rows[there], each.weights[there])
     return replace(left, weights=weights).some(np.flatnonzero(weights))
 
 

@@ -56,12 +56,12 @@ class JoinSide:
         if not flow:
             return self.nothing, self.nothing.changes
         delta = self._summed(ChangeBatch.joined(flow, self.schema))
-        self.delta, self.places, unmatched = self.arrangement.locate(delta)
+        self.delta, self.slots, unmatched = self.arrangement.locate(delta)
         return self.delta, ChangeBatch(delta.batch, unmatched)
 
     def clear(self) -> None:
         """Discard the changes."""
-        self.delta, self.places, self.is_located = self.nothing, list[Slots](), False
+        self.delta, self.slots, self.is_located = self.nothing, list[Slots](), False
 
     def delta_of(self, batch: pa.RecordBatch, weights: Ints, hashes: Ints) -> Delta:
         """Return distinct rows as changes."""
@@ -149,7 +149,7 @@ class StoredJoinOperator(ViewOperator):
             if not each.is_located:
                 _, (_, unmatched) = each.located(flow)
                 assert not unmatched.any(), f"{self.label} received deletes of rows that it does not store"
-        deltas = {side: (each.delta, each.places) for side, each in self.sides.items()}
+        deltas = {side: (each.delta, each.slots) for side, each in self.sides.items()}
         if not any(len(delta) for delta, _ in deltas.values()):
             return []
         self._journal, changes, self._worked = Journal(), ResultChanges(are_wanted=self.is_output_read), True

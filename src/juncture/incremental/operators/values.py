@@ -78,17 +78,17 @@ class GroupValues:
             codes = interval_codes(codes_in_order(key, descending=first.descending, nulls_first=first.nulls_first))
         elif self._coded:
             codes = order_codes(batch.column(1))[None]
-        delta, places, missing = self.arrangement.locate(Delta.of(batch, weights, groups_of(batch), codes, hashes))
+        delta, slots, missing = self.arrangement.locate(Delta.of(batch, weights, groups_of(batch), codes, hashes))
         assert not missing.any()
         if self._distinct:
-            self._appeared = self._transitions(delta, places)
-        self.arrangement.change(delta, places, np.zeros((0, len(delta)), np.int64), self._journal)
+            self._appeared = self._transitions(delta, slots)
+        self.arrangement.change(delta, slots, np.zeros((0, len(delta)), np.int64), self._journal)
 
-    def _transitions(self, delta: Delta, places: list[Slots]) -> tuple[Ints, pa.Array, Ints]:
+    def _transitions(self, delta: Delta, slots: list[Slots]) -> tuple[Ints, pa.Array, Ints]:
         """Return the values that changes make appear or disappear, as `appeared` does."""
         before = np.zeros(len(delta), np.int64)
-        for place in places:
-            np.add.at(before, place.rows, place.run.weights[place.positions])
+        for each in slots:
+            np.add.at(before, each.rows, each.run.weights[each.positions])
         after = (before + delta.weights > 0).astype(np.int64)
         changed = np.flatnonzero(after != (before > 0))
         numbers = groups_of(delta.batch)[changed]
