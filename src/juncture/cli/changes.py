@@ -70,8 +70,8 @@ def run(options: ViewOptions) -> None:
         sink: Sink = jn.into_files(options.output)
         if options.output == STANDARD_OUTPUT:
             sink = stack.enter_context(_standard_output(view, options))
-        with step("Following") as shown:
-            report = partial(shown.phase, done=0, total=0)
+        with step("Following") as progress:
+            report = partial(progress.phase, done=0, total=0)
             follower = jn.follow(view, source, sink, on_epoch=lambda done: report(count(done.epoch, "epoch")))
             stack.callback(follower.close)
             _follow(follower, source)

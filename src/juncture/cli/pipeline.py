@@ -94,8 +94,8 @@ def check(
         return
     table = Table(box=None, pad_edge=False, show_header=False)
     for name, schema in schemas.items():
-        shown = "columns are resolved by Spark" if schema is None else ", ".join(f"{f.name} {f.type}" for f in schema)
-        table.add_row(Text(name, style="bold"), Text(shown))
+        text = "columns are resolved by Spark" if schema is None else ", ".join(f"{f.name} {f.type}" for f in schema)
+        table.add_row(Text(name, style="bold"), Text(text))
     results().print(table)
     results().print(Text(f"{file} is valid: {count(len(schemas), 'table')} checked, no rows read."))
 
@@ -227,16 +227,16 @@ def _finished(pipeline: Any, queries: Any) -> RunReport:
     """Wait for the queries of a pipeline, which ends once or when stopped."""
     from juncture.pipeline.streaming import finished
 
-    with step("Streaming") as shown:
-        return finished(pipeline.file, queries, shown)
+    with step("Streaming") as progress:
+        return finished(pipeline.file, queries, progress)
 
 
 def _follow(pipeline: Any, poll_ms: int | None, **arguments: Any) -> RunReport:
     from juncture.pipeline.local_changes import followed
 
     poll_s = None if poll_ms is None else poll_ms / 1000
-    with pipeline.follow(**arguments) as followers, step("Following") as shown:
-        return followed(pipeline.file, followers, poll_s, shown)
+    with pipeline.follow(**arguments) as followers, step("Following") as progress:
+        return followed(pipeline.file, followers, poll_s, progress)
 
 
 def _show(report: RunReport, *, as_json: bool) -> None:
@@ -254,5 +254,5 @@ def _show(report: RunReport, *, as_json: bool) -> None:
         rows = "" if sink.rows is None else f"{sink.rows:,}"
         took = "unchanged" if sink.unchanged else f"{sink.duration_s:.1f} s"
         sinks.append((sink.name, sink.place, rows, took))
-    shown = table_view(("sink", "place", "rows", "time"), sinks, numbers=("rows", "time"))
-    console.print(heading(f"Done in {report.duration_s:.1f} s"), shown)
+    table = table_view(("sink", "place", "rows", "time"), sinks, numbers=("rows", "time"))
+    console.print(heading(f"Done in {report.duration_s:.1f} s"), table)

@@ -142,12 +142,12 @@ def _show_rows(plan: Plan, session: Any, request: Request) -> dict[str, Any]:
 
 
 def _head(batches: pa.RecordBatchReader, rows: int) -> tuple[pa.Table, int]:
-    kept, total = [], 0
+    first, total = [], 0
     for batch in batches:
         if total < rows:
-            kept.append(batch.slice(0, rows - total))
+            first.append(batch.slice(0, rows - total))
         total += batch.num_rows
-    return pa.Table.from_batches(kept, batches.schema), total
+    return pa.Table.from_batches(first, batches.schema), total
 
 
 def _write(plan: Plan, session: Any, output: Path, output_format: Format) -> dict[str, Any]:

@@ -91,17 +91,17 @@ def _is_connect(session: Any) -> bool:
 def _standard_error_to(log: IO[bytes]) -> Iterator[None]:
     """Redirect the standard error of processes that the block starts to a file; the JVM inherits the descriptor."""
     sys.stderr.flush()
-    kept, python_stderr = os.dup(2), sys.stderr
+    copy, python_stderr = os.dup(2), sys.stderr
     os.dup2(log.fileno(), 2)
     try:
-        with os.fdopen(os.dup(kept), "w", encoding=python_stderr.encoding, buffering=1) as own:
+        with os.fdopen(os.dup(copy), "w", encoding=python_stderr.encoding, buffering=1) as own:
             if _is_descriptor_2(python_stderr):
                 sys.stderr = own
             yield
     finally:
         sys.stderr = python_stderr
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(copy, 2)
+        os.close(copy)
 
 
 def _is_descriptor_2(stream: Any) -> bool:
@@ -115,18 +115,18 @@ def _is_descriptor_2(stream: Any) -> bool:
 @contextmanager
 def step_on(session: Any, description: str) -> Iterator[Step]:
     """Show a step; with a session, the tasks of the block's Spark jobs are its progress."""
-    with step(description) as shown, ExitStack() as stack:
+    with step(description) as progress, ExitStack() as stack:
         if session is not None:
             stages = _connect_stages if _is_connect(session) else _classic_stages
-            stack.enter_context(stages(session, shown))
-        yield shown
+            stack.enter_context(stages(session, progress))
+        yield progress
 
 
 @contextmanager
-def _connect_stages(session: Any, shown: Step) -> Iterator[None]:
+def _connect_stages(session: Any, progress: Step) -> Iterator[None]:
     def show(stages: Any, **_: Any) -> None:
         done = sum(stage.num_completed_tasks for stage in stages or ())
-        shown.update(done, sum(stage.num_tasks for stage in stages or ()))
+        progress.update(done, sum(stage.num_tasks for stage in stages or ()))
 
     session.registerProgressHandler(show)
     try:
@@ -136,7 +136,7 @@ def _connect_stages(session: Any, shown: Step) -> Iterator[None]:
 
 
 @contextmanager
-def _classic_stages(session: Any, shown: Step) -> Iterator[None]:
+def _classic_stages(session: Any, progress: Step) -> Iterator[None]:
     tracker = session.sparkContext.statusTracker()
     finished = threading.Event()
     tasks: dict[int, tuple[int, int]] = {}
@@ -148,7 +148,7 @@ def _classic_stages(session: Any, shown: Step) -> Iterator[None]:
                     info = tracker.getStageInfo(stage)
                     if info is not None:
                         tasks[stage] = info.numCompletedTasks, info.numTasks
-            shown.update(sum(done for done, _ in tasks.values()), sum(total for _, total in tasks.values()))
+            progress.update(sum(done for done, _ in tasks.values()), sum(total for _, total in tasks.values()))
 
     watcher = threading.Thread(target=poll, name="spark-progress", daemon=True)
     watcher.start()

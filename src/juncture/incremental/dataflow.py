@@ -96,17 +96,17 @@ class Dataflow:
             if operator in outputs:
                 continue
             operator.is_output_read = wants_answers or operator in readers
-            flows = []
+            input_changes = []
             for each in self._inputs(operator):
                 waiting[each] -= 1
                 # Rows are released with their last reader.
-                flows.append(list(outputs.get(each, [])) if waiting[each] else outputs.pop(each, []))
-            if operator.waits and not any(flows):
+                input_changes.append(list(outputs.get(each, [])) if waiting[each] else outputs.pop(each, []))
+            if operator.waits and not any(input_changes):
                 outputs[operator] = []
                 continue
             start = time.perf_counter()
             with self._readable_errors(operator):
-                output = _step(operator, flows)
+                output = _step(operator, input_changes)
             rows = sum(len(weights) for _, weights in output)
             operator.emitted_rows += rows
             if operator.multiplies:
@@ -156,20 +156,20 @@ class Dataflow:
 
     # Orders
 
-    def in_time(self, name: str, flow: ChangeBatches, before: Position, after: Position, what: str) -> ChangeBatches:
+    def in_time(self, name: str, batches: ChangeBatches, before: Position, after: Position, what: str) -> ChangeBatches:
         """Return the changes of a source that are in time or repaired, and count late ones.
 
         ``what`` is the name of the changes in messages. The frontier is that before the epoch, so that changes of one
         epoch have no order among each other.
         """
         if name not in self._orders:
-            return flow
+            return batches
         place, order, source = self._orders[name]
         frontier = least = MIN_CODE
         if name in before.greatest:
             frontier, least = (each(before.greatest[name]) for each in (order.frontier, order.repair_frontier))
         changes = []
-        for change in flow:
+        for change in batches:
             batch, weights = change
             codes = order.codes(batch.column(place))
             if codes is None:
@@ -235,17 +235,19 @@ class Dataflow:
             operator.restored()
 
 
-def _step(operator: ViewOperator, flows: Sequence[ChangeBatches]) -> ChangeBatches:
+def _step(operator: ViewOperator, input_changes: Sequence[ChangeBatches]) -> ChangeBatches:
     """Return the output of an operator; if it fails, without rows whose weights cancel.
 
     In changes of a join, an old row of one table and a new row of another one may meet, for which an expression fails.
     """
-    rows = _rows(flows)
+    rows = _rows(input_changes)
     try:
-        return operator.step(flows)
+        return operator.step(input_changes)
     except (pa.ArrowException, DataError):
-        remaining = [consolidated(flow, source.schema) for source, flow in zip(operator.inputs, flows, strict=True)]
-        if _rows(flows) < rows or _rows(remaining) == rows:
+        remaining = [
+            consolidated(batches, source.schema) for source, batches in zip(operator.inputs, input_changes, strict=True)
+        ]
+        if _rows(input_changes) < rows or _rows(remaining) == rows:
             raise
     operator.abandon()
     return operator.step(remaining)
@@ -256,5 +258,5 @@ def _place(names: Sequence[str], column: str) -> int:
     return names.index(column) if column in names else [name.lower() for name in names].index(column.lower())
 
 
-def _rows(flows: Sequence[ChangeBatches]) -> int:
-    return sum(len(weights) for flow in flows for _, weights in flow)
+def _rows(input_changes: Sequence[ChangeBatches]) -> int:
+    return sum(len(weights) for batches in input_changes for _, weights in batches)

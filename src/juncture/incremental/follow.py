@@ -294,10 +294,10 @@ class Follower:
 
 def _widened(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return rows in the columns of the source. Columns that the query does not store are null."""
-    held = {name.lower(): place for place, name in enumerate(table.column_names)}
+    positions = {name.lower(): position for position, name in enumerate(table.column_names)}
     columns = [
-        table.column(held[field.name.lower()]).cast(field.type)
-        if field.name.lower() in held
+        table.column(positions[field.name.lower()]).cast(field.type)
+        if field.name.lower() in positions
         else pa.nulls(table.num_rows, field.type)
         for field in schema
     ]

@@ -70,7 +70,7 @@ def combined(epochs: Iterable[ChangesByName], most_rows: int) -> Iterator[list[C
     rows = 0
     for epoch in epochs:
         some.append(epoch)
-        rows += sum(len(weights) for flow in epoch.values() for _, weights in flow)
+        rows += sum(len(weights) for batches in epoch.values() for _, weights in batches)
         if rows >= most_rows:
             yield some
             some, rows = [], 0

@@ -209,11 +209,11 @@ class _Loader:
 def _pass_on(stage: Stage, outputs: ChangesByName, spools: Mapping[str, _Spool]) -> None:
     """Write the outputs of a stage for other stages, which may load the first ones without the last ones."""
     for name in stage.passed:
-        flow = outputs[name]
-        if any((weights < 0).any() for _, weights in flow):
+        batches = outputs[name]
+        if any((weights < 0).any() for _, weights in batches):
             # A join may return the delete of a row before its insert.
-            flow = consolidated(flow, stage.flow.graph.answers[name].schema)
-        spools[name].add(flow)
+            batches = consolidated(batches, stage.flow.graph.answers[name].schema)
+        spools[name].add(batches)
 
 
 class _Spool:
@@ -363,9 +363,9 @@ def _in_parts(
     ordered = {
         side: [
             (batch, weights, (weights == 1).all(), *_by_part(join.sides[side].hashes_of(batch), bits))
-            for batch, weights in flow
+            for batch, weights in batches
         ]
-        for side, flow in changes.items()
+        for side, batches in changes.items()
     }
     for part in range(1 << bits):
         found: dict[Side, ChangeBatches] = {side: [] for side in SIDES}

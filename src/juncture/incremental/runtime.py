@@ -111,20 +111,20 @@ class Runtime:
 
     def _replay(self, epochs: Sequence[ChangesByName], tables: StateTables) -> None:
         """Apply the changes of some epochs again, as one."""
-        flows: dict[str, ChangeBatches] = {}
+        changes_by_name: dict[str, ChangeBatches] = {}
         for epoch in epochs:
-            for source, flow in epoch.items():
-                flows.setdefault(source, []).extend(flow)
-        for source, flow in flows.items():
-            delta, (_, unmatched) = self.flow.graph.source_rows[source].located(flow)
+            for source, batches in epoch.items():
+                changes_by_name.setdefault(source, []).extend(batches)
+        for source, batches in changes_by_name.items():
+            delta, (_, unmatched) = self.flow.graph.source_rows[source].located(batches)
             if unmatched.any():
                 raise StateError(
                     f"The {self._query.kind} is damaged: its log has {self._query.sources[source]} that delete rows "
                     "that do not exist. Restore its folder from a backup, or populate a new one.",
                     name="JN-STATE-DAMAGED",
                 )
-            flows[source] = [delta.changes]
-        self.flow.run(flows, wants_answers=False)
+            changes_by_name[source] = [delta.changes]
+        self.flow.run(changes_by_name, wants_answers=False)
         self.flow.commit()
         tables.after_epoch(None)
 
@@ -141,12 +141,15 @@ class Runtime:
             self.tables.check()
         self._is_whole = False
         try:
-            flows: dict[str, ChangeBatches] = {}
+            changes_by_name: dict[str, ChangeBatches] = {}
             for source, each in changes.items():
-                flows[source] = self._located(source, list(each), position)
-            answers = {name: self._write(name, self._summed(flow)) for name, flow in self.flow.run(flows).items()}
+                changes_by_name[source] = self._located(source, list(each), position)
+            answers = {
+                name: self._write(name, self._summed(batches))
+                for name, batches in self.flow.run(changes_by_name).items()
+            }
             if self.store is not None:
-                self.store.commit(position, flows, answers)
+                self.store.commit(position, changes_by_name, answers)
             self.position = position
         except BaseException:
             self.flow.abandon()
@@ -199,13 +202,13 @@ class Runtime:
         self._is_whole = True
         return answers
 
-    def _located(self, source: str, flow: ChangeBatches, position: Position) -> ChangeBatches:
+    def _located(self, source: str, batches: ChangeBatches, position: Position) -> ChangeBatches:
         """Return the applicable changes of a source, and count late ones and unmatched deletes in the next position."""
         if source not in self.flow.graph.source_rows:
             return []
-        flow = self.flow.in_time(source, flow, self.position, position, self._query.sources[source])
+        batches = self.flow.in_time(source, batches, self.position, position, self._query.sources[source])
         with one_epoch(self._query.sources[source]):
-            delta, (batch, counts) = self.flow.graph.source_rows[source].located(flow)
+            delta, (batch, counts) = self.flow.graph.source_rows[source].located(batches)
         if counts.any() and self._query.unmatched_deletes == "error":
             raise DataError(
                 f"The {self._query.sources[source]} delete a row that does not exist ({int(counts.sum()):,} in all): "
@@ -261,8 +264,8 @@ class Runtime:
             streams = {**replacement.streams(), **tables}
             static = [name for name, each in part.inputs.items() if new._is_static(replacement.read[each])]
 
-            def locate(source: str, flow: ChangeBatches) -> ChangeBatches:
-                return new._located(source, flow, position) if source in tables else flow
+            def locate(source: str, batches: ChangeBatches) -> ChangeBatches:
+                return new._located(source, batches, position) if source in tables else batches
 
             load_part(FirstRows(Dataflow(part), streams, static, locate), new.tables)
             new.flow.restored()

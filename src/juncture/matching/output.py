@@ -93,15 +93,15 @@ _JOINED_ROWS = 1 << 16
 
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    held: list[pa.RecordBatch] = []
+    small: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
-        if held and rows + batch.num_rows > _JOINED_ROWS:
-            yield from combined(held)
-            held, rows = [], 0
-        held.append(batch)
+        if small and rows + batch.num_rows > _JOINED_ROWS:
+            yield from combined(small)
+            small, rows = [], 0
+        small.append(batch)
         rows += batch.num_rows
-    yield from combined(held)
+    yield from combined(small)
 
 
 def combined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:

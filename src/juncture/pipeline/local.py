@@ -63,11 +63,11 @@ class LocalEngine(Engine):
             self._files[name] = self._source(name, self._file.sources[name])
             return
         step, target = self._file.steps[name], self._target()
-        with self._watch(name) as shown:
+        with self._watch(name) as progress:
             if isinstance(step, JoinStep):
-                _write(self.plan(name).batches(progress=shown.phase), target)
+                _write(self.plan(name).batches(progress=progress.phase), target)
             elif isinstance(step, ManyStep):
-                _write(self.plan(name).execute(progress=shown.phase).to_reader(_ROW_GROUP_ROWS), target)
+                _write(self.plan(name).execute(progress=progress.phase).to_reader(_ROW_GROUP_ROWS), target)
             elif isinstance(step, InterpolateStep):
                 sides = self._files[step.left], self._files[step.right]
                 table = interpolate(*sides, **step.arguments, memory=self._memory)

@@ -222,7 +222,7 @@ def _sink(file: File, name: str) -> Sink:
     return sink.change_connector.sink(sink.connected_changes(name))
 
 
-def followed(file: File, followers: Mapping[str, Follower], poll_s: float | None, shown: PhaseProgress) -> RunReport:
+def followed(file: File, followers: Mapping[str, Follower], poll_s: float | None, progress: PhaseProgress) -> RunReport:
     """Apply changes to the sinks: the available ones, or forever, polling every `poll_s` seconds."""
     began = time.monotonic()
     rows, epochs = dict.fromkeys(followers, 0), 0
@@ -232,7 +232,7 @@ def followed(file: File, followers: Mapping[str, Follower], poll_s: float | None
                 for name, count in epoch.sink_rows.items():
                     rows[name] += count
                 epochs += 1
-                shown.phase(f"{epochs} epochs", 0, 0)
+                progress.phase(f"{epochs} epochs", 0, 0)
         if poll_s is None:
             break
         time.sleep(max(poll_s, _LOOK_S))

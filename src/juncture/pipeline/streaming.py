@@ -74,14 +74,14 @@ def begun(sinks: Mapping[str, tuple[SparkEngine, SinkSection, Path]], poll_ms: i
     return queries
 
 
-def finished(file: File, queries: Mapping[str, Any], shown: PhaseProgress) -> RunReport:
+def finished(file: File, queries: Mapping[str, Any], progress: PhaseProgress) -> RunReport:
     """Wait for queries to end, and return the report. An interrupt or a failure stops all queries."""
     began = time.monotonic()
     try:
         while any(query.isActive for query in queries.values()):
             time.sleep(_POLL_S)
             batches = sum(1 + (query.lastProgress or {"batchId": -1})["batchId"] for query in queries.values())
-            shown.phase(f"{batches} batches", 0, 0)
+            progress.phase(f"{batches} batches", 0, 0)
             _check_ended({name: query for name, query in queries.items() if not query.isActive})
     finally:
         for query in queries.values():

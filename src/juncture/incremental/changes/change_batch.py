@@ -42,9 +42,9 @@ class ChangeBatch(NamedTuple):
     rows: pa.RecordBatch
     weights: Ints
 
-    def some(self, places: Positions) -> ChangeBatch:
+    def some(self, positions: Positions) -> ChangeBatch:
         """Return some of the changes."""
-        return ChangeBatch(rows_at(self.rows, places), self.weights[places])
+        return ChangeBatch(rows_at(self.rows, positions), self.weights[positions])
 
     def slice(self, first: int, count: int) -> ChangeBatch:
         """Return consecutive changes."""
@@ -52,8 +52,8 @@ class ChangeBatch(NamedTuple):
 
     def repeated(self) -> pa.RecordBatch:
         """Return the rows as often as their weights say."""
-        places = np.repeat(np.arange(self.rows.num_rows), self.weights)
-        return self.rows if len(places) == self.rows.num_rows else rows_at(self.rows, places)
+        positions = np.repeat(np.arange(self.rows.num_rows), self.weights)
+        return self.rows if len(positions) == self.rows.num_rows else rows_at(self.rows, positions)
 
     @classmethod
     def joined(cls, changes: Sequence[ChangeBatch], schema: pa.Schema) -> ChangeBatch:

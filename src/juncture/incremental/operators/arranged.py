@@ -59,9 +59,9 @@ class ArrangedOperator(ViewOperator):
         self._slots: list[Slots] = []
         self._located: tuple[Delta, list[Slots]] | None = None
 
-    def located(self, flow: ChangeBatches) -> tuple[Delta, ChangeBatch]:
+    def located(self, batches: ChangeBatches) -> tuple[Delta, ChangeBatch]:
         """Return distinct changes that can be applied, for the next step, and rows with their unmatched deletes."""
-        changes = self._changes_of(ChangeBatch.joined(flow, self.schema))
+        changes = self._changes_of(ChangeBatch.joined(batches, self.schema))
         delta, slots, unmatched = self.arrangement.locate(changes)
         self._located = delta, slots
         return delta, ChangeBatch(changes.batch, unmatched)
@@ -95,21 +95,21 @@ class ArrangedOperator(ViewOperator):
             return self.domain.hashes_of(self.keys_of(batch), batch.num_rows)
         return self.identity.hashes(batch).view(np.uint64) ^ _SIGN
 
-    def step(self, flows: Sequence[ChangeBatches]) -> ChangeBatches:
+    def step(self, input_changes: Sequence[ChangeBatches]) -> ChangeBatches:
         """Compute the delta, and return each changed row once."""
         self.delta, self._slots = self._nothing, []
         if self._located is not None:
             self.delta, self._slots = self._located
             self._note()
-            return flows[0]
+            return input_changes[0]
         if (
             self.is_last
             and not self.keys
             and self._order is None
-            and sum(len(weights) for _, weights in flows[0]) > _PART_ROWS
+            and sum(len(weights) for _, weights in input_changes[0]) > _PART_ROWS
         ):
-            return self._step_in_parts(flows[0])
-        changes = ChangeBatch.joined(flows[0], self.schema)
+            return self._step_in_parts(input_changes[0])
+        changes = ChangeBatch.joined(input_changes[0], self.schema)
         if not self.keeps:
             self.delta = self.delta_of(*changes, np.zeros(len(changes.weights), np.int64))
             self._note()
@@ -122,13 +122,13 @@ class ArrangedOperator(ViewOperator):
         self._note()
         return [self.delta.changes]
 
-    def _step_in_parts(self, flow: ChangeBatches) -> ChangeBatches:
+    def _step_in_parts(self, batches: ChangeBatches) -> ChangeBatches:
         """Compute the delta in ranges of hashes, so that rows are copied in parts. Inserts and deletes are apart."""
         changes = []
-        whole = [not any(batch.column(place).null_count for batch, _ in flow) for place in range(len(self.schema))]
-        count = sum(int(np.count_nonzero(weights > 0)) for _, weights in flow)
+        whole = [not any(batch.column(place).null_count for batch, _ in batches) for place in range(len(self.schema))]
+        count = sum(int(np.count_nonzero(weights > 0)) for _, weights in batches)
         inserts = RunConcatenator(count, self.schema, whole, (0, 0), 0)
-        for batch, weights, hashes in _by_hash(flow, self.identity):
+        for batch, weights, hashes in _by_hash(batches, self.identity):
             part = self.delta_of(batch, weights, hashes).summed(self.identity)
             inserts.add(part.some(np.flatnonzero(part.weights > 0)).as_run())
             deletes, slots, missing = self.arrangement.locate(part.some(np.flatnonzero(part.weights < 0)))
@@ -229,12 +229,12 @@ class ArrangedOperator(ViewOperator):
         return self._recorded_keys.nbytes
 
 
-def _by_hash(flow: ChangeBatches, identity: RowIdentity) -> Iterator[tuple[pa.RecordBatch, Ints, Ints]]:
-    """Yield changes in ascending ranges of row hashes, with weights and hashes. The flow is emptied."""
-    bits = (sum(len(weights) for _, weights in flow) // _PART_ROWS).bit_length()
+def _by_hash(batches: ChangeBatches, identity: RowIdentity) -> Iterator[tuple[pa.RecordBatch, Ints, Ints]]:
+    """Yield changes in ascending ranges of row hashes, with weights and hashes. ``batches`` is emptied."""
+    bits = (sum(len(weights) for _, weights in batches) // _PART_ROWS).bit_length()
     parts: list[list[tuple[pa.RecordBatch, Ints, Ints]]] = [[] for _ in range(1 << bits)]
-    while flow:
-        batch, weights = flow.pop()
+    while batches:
+        batch, weights = batches.pop()
         hashes = identity.hashes(batch)
         numbers = ((hashes >> (64 - bits)) + (1 << bits >> 1)).astype(np.uint16)
         order = np.argsort(numbers, kind="stable")

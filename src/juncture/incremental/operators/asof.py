@@ -152,11 +152,11 @@ class AsofOperator(RecomputeOperator):
     def _count(self, rows: Ints, taken: Ints, weights: Ints, candidates: Candidates, journal: Journal) -> None:
         copy = _occurrence(rows, taken)
         first = 0
-        for run, positions in candidates.places:
+        for run, positions in candidates.runs:
             here = (taken >= first) & (taken < first + len(positions))
-            lines, places, by = copy[here], positions[taken[here] - first], weights[here]
+            lines, slots, by = copy[here], positions[taken[here] - first], weights[here]
             first += len(positions)
-            distinct, index = np.unique(places, return_inverse=True)
+            distinct, index = np.unique(slots, return_inverse=True)
             self._touch(run, distinct)
             run.mark_changed(distinct)
             for line in range(len(run.counts)):
@@ -182,14 +182,14 @@ class AsofOperator(RecomputeOperator):
         for run in self._changed(arrangement.runs):
             if self._was_there(run):
                 positions = np.concatenate([there for each, there, _ in self._touched if each is run])
-                places, first = np.unique(positions, return_index=True)
+                slots, first = np.unique(positions, return_index=True)
                 before = np.concatenate([count for each, _, count in self._touched if each is run])[first]
             else:
-                places, before = np.arange(len(run)), np.zeros(len(run), np.int64)
-            by = _without_match(run, places) - before
+                slots, before = np.arange(len(run)), np.zeros(len(run), np.int64)
+            by = _without_match(run, slots) - before
             some = np.flatnonzero(by)
             if len(some):
-                changes.add(self._output.alone(run.taken(places[some]), "right"), by[some])
+                changes.add(self._output.alone(run.taken(slots[some]), "right"), by[some])
 
     def _changed(self, runs: Sequence[Run]) -> list[Run]:
         touched = {id(run) for run, _, _ in self._touched}
@@ -213,8 +213,8 @@ def _occurrence(rows: Ints, taken: Ints) -> Ints:
     order = np.lexsort((taken, rows))
     starts = np.ones(len(order), np.bool_)
     starts[1:] = (rows[order][1:] != rows[order][:-1]) | (taken[order][1:] != taken[order][:-1])
-    places = np.arange(len(order))
-    first = np.maximum.accumulate(np.where(starts, places, 0)) if len(order) else places
+    positions = np.arange(len(order))
+    first = np.maximum.accumulate(np.where(starts, positions, 0)) if len(order) else positions
     found = np.empty(len(order), np.int64)
-    found[order] = places - first
+    found[order] = positions - first
     return found

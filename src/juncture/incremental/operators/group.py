@@ -103,7 +103,7 @@ class _Step:
     keys: list[pa.Array]
     state: IntTable
     old_size: Ints
-    places: list[tuple[Run, Ints, Ints]]  # of the states of existing groups: run, groups, positions
+    existing: list[tuple[Run, Ints, Ints]]  # states of existing groups: run, groups, positions
     new: Ints  # the groups that do not exist yet
 
 
@@ -161,9 +161,9 @@ class GroupOperator(ViewOperator):
         keys = [evaluate(key, batch.columns, batch.num_rows) for key in self._keys]
         return self._domain.hashes_of(keys, batch.num_rows)
 
-    def step(self, flows: Sequence[ChangeBatches]) -> ChangeBatches:
+    def step(self, input_changes: Sequence[ChangeBatches]) -> ChangeBatches:
         """Return the old and new rows of changed groups."""
-        batch, weights = ChangeBatch.joined(flows[0], self.inputs[0].schema)
+        batch, weights = ChangeBatch.joined(input_changes[0], self.inputs[0].schema)
         keys = [evaluate(key, batch.columns, batch.num_rows) for key in self._keys]
         groups, firsts, rows = _distinct(self._domain.of(keys, batch.num_rows), self._domain.count)
         if not self._keys:
@@ -183,11 +183,11 @@ class GroupOperator(ViewOperator):
         state = np.zeros((self._layout.lines, len(groups)), np.int64)
         exists = np.zeros(len(groups), np.bool_)
         probe = Delta.probing(groups, self.arrangement.schema)
-        places: list[tuple[Run, Ints, Ints]] = []
+        existing: list[tuple[Run, Ints, Ints]] = []
         for run, here, positions in self.arrangement.matching_rows(probe):
             state[:, here] = np.take(run.counts, positions, axis=1)
             exists[here] = True
-            places.append((run, here.astype(np.int64), positions.astype(np.int64)))
+            existing.append((run, here.astype(np.int64), positions.astype(np.int64)))
         new = np.flatnonzero(~exists)
         reused = self._free[max(0, len(self._free) - len(new)) :]
         state[_NUMBER, new[: len(reused)]] = reused
@@ -198,7 +198,7 @@ class GroupOperator(ViewOperator):
         old_size = state[_SIZE].copy()
         for accumulator, fixed, sums in self._parts(state):
             accumulator.begin(fixed, sums, numbers)
-        return _Step(groups, firsts, keys, state, old_size, places, new)
+        return _Step(groups, firsts, keys, state, old_size, existing, new)
 
     def _parts(self, state: IntTable) -> Iterator[tuple[Accumulator, IntTable, Sequence[Sums]]]:
         digits = iter(self._layout.digits)
@@ -268,7 +268,7 @@ class GroupOperator(ViewOperator):
         self._widen([(each.base, len(each.lines)) for each in sums])
         state = np.concatenate([step.state[:_OWN_LINES], *(lines for lines, _ in ends), *(each.lines for each in sums)])
         weights = (state[_SIZE] > 0).astype(np.int64) if self._keys else np.ones(1, np.int64)
-        for run, here, positions in step.places:
+        for run, here, positions in step.existing:
             self.arrangement.set_state(run, positions, weights[here], np.take(state, here, axis=1))
         self._free = np.concatenate(
             [self._free[: max(0, len(self._free) - len(step.new))], state[_NUMBER][weights == 0]]

@@ -47,7 +47,7 @@ class Lookup:
     @cached_property
     def read_by_keys(self) -> frozenset[int]:
         """Positions of the columns that the keys read."""
-        return frozenset(place for key in self.keys for place in key.columns)
+        return frozenset(column for key in self.keys for column in key.columns)
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,13 @@ class _Joined:
         index = {part: rows if old is None else old[rows] for part, old in self.rows.items()}
         return _Joined(self.weights[rows], self.batches, index, {key: each[rows] for key, each in self.codes.items()})
 
-    def of(self, part: int, places: Sequence[int]) -> pa.RecordBatch:
-        batch, rows = self.batches[part].select(places), self.rows[part]
+    def of(self, part: int, columns: Sequence[int]) -> pa.RecordBatch:
+        batch, rows = self.batches[part].select(columns), self.rows[part]
         return batch if rows is None else rows_at(batch, rows)
 
 
 class JoinOperator(ViewOperator):
-    """Joins inputs by equal keys and conditions. ``shown`` are output columns among those of all inputs in sequence."""
+    """Joins inputs by equal keys and conditions. ``output_columns`` are positions among the columns of all inputs."""
 
     multiplies = True
 
@@ -90,12 +90,12 @@ class JoinOperator(ViewOperator):
         inputs: Sequence[ArrangedOperator],
         widths: Sequence[int],
         paths: Sequence[JoinPath],
-        shown: Sequence[int],
+        output_columns: Sequence[int],
     ) -> None:
         super().__init__(label, types, inputs)
         self._first = np.concatenate([[0], np.cumsum(widths)]).tolist()
         self._owner = [part for part, width in enumerate(widths) for _ in range(width)]
-        self._shown = shown
+        self._output_columns = output_columns
         self._arranged = inputs
         self._paths = [(path, self._read_by(path), self._prefilters(path)) for path in paths]
 
@@ -156,7 +156,7 @@ class JoinOperator(ViewOperator):
 
     def _read_by(self, path: JoinPath) -> dict[int, list[int]]:
         known = {self._keys_of(path.part, path.start)}
-        read = {*self._shown, *path.condition.columns}
+        read = {*self._output_columns, *path.condition.columns}
         for each in path.lookups:
             own = each.arranged.domain, each.keys
             if own not in known:
@@ -164,7 +164,7 @@ class JoinOperator(ViewOperator):
             known |= {own, self._keys_of(each.part, each.arranged)}
             read |= each.condition.columns
         return {
-            part: [place for place in range(first, end) if place in read]
+            part: [column for column in range(first, end) if column in read]
             for part, (first, end) in enumerate(zip(self._first, self._first[1:], strict=False))
         }
 
@@ -182,23 +182,23 @@ class JoinOperator(ViewOperator):
         """
         paths = [path for path, *_ in self._paths]
         conditions = [paths[0].condition, *(each.condition for each in paths[0].lookups)]
-        places = sorted({*self._shown, *columns_of(conditions)})
+        columns = sorted({*self._output_columns, *columns_of(conditions)})
         types = [
-            self._arranged[part].schema.types[place - self._first[part]]
-            for place, part in ((place, self._owner[place]) for place in places)
+            self._arranged[part].schema.types[column - self._first[part]]
+            for column, part in ((column, self._owner[column]) for column in columns)
         ]
         unconditional = [
             replace(path, condition=TRUE, lookups=tuple(replace(each, condition=TRUE) for each in path.lookups))
             for path in paths
         ]
         widths = np.diff(self._first).tolist()
-        joined = JoinOperator(self.label, types, self._arranged, widths, unconditional, places)
-        at = {place: number for number, place in enumerate(places)}
+        joined = JoinOperator(self.label, types, self._arranged, widths, unconditional, columns)
+        at = {column: number for number, column in enumerate(columns)}
         condition = shifted(all_of(conditions), at)
         changes: ChangeBatches = []
         for batch, weights in consolidated(joined._changes(), joined.schema):
             rows = true_rows(evaluate(condition, batch.columns, batch.num_rows))
-            output = batch_of([batch.column(at[place]) for place in self._shown], self.schema)
+            output = batch_of([batch.column(at[column]) for column in self._output_columns], self.schema)
             changes.append(ChangeBatch(output, weights).some(rows))
         return changes
 
@@ -216,7 +216,7 @@ class JoinOperator(ViewOperator):
         self, path: JoinPath, read: Mapping[int, list[int]], delta: Delta, some: slice
     ) -> Iterator[ChangeBatch]:
         batch = delta.batch.slice(some.start, some.stop - some.start)
-        batch = batch.select([place - self._first[path.part] for place in read[path.part]])
+        batch = batch.select([column - self._first[path.part] for column in read[path.part]])
         codes = {self._keys_of(path.part, path.start): delta.keys[some]}
         rows = _Joined(delta.weights[some], {path.part: batch}, {path.part: None}, codes)
         yield from self._joined(self._where(rows, path.condition, read), path.lookups, read)
@@ -233,18 +233,18 @@ class JoinOperator(ViewOperator):
 
     def _output(self, rows: _Joined, read: Mapping[int, list[int]]) -> pa.RecordBatch:
         arrays: dict[int, pa.Array] = {}
-        for part, places in read.items():
-            wanted = [place for place in places if place in self._shown]
+        for part, columns in read.items():
+            wanted = [column for column in columns if column in self._output_columns]
             if wanted:
-                batch = rows.of(part, [places.index(place) for place in wanted])
+                batch = rows.of(part, [columns.index(column) for column in wanted])
                 arrays |= dict(zip(wanted, batch.columns, strict=True))
-        return batch_of([arrays[place] for place in self._shown], self.schema)
+        return batch_of([arrays[column] for column in self._output_columns], self.schema)
 
     def _columns(self, rows: _Joined, wanted: Iterable[int], read: Mapping[int, list[int]]) -> list[pa.Array | None]:
         arrays: list[pa.Array | None] = [None] * len(self._owner)
-        for place in wanted:
-            part = self._owner[place]
-            arrays[place] = rows.of(part, [read[part].index(place)]).column(0)
+        for column in wanted:
+            part = self._owner[column]
+            arrays[column] = rows.of(part, [read[part].index(column)]).column(0)
         return arrays
 
     def _where(self, rows: _Joined, condition: Expression, read: Mapping[int, list[int]]) -> _Joined:
@@ -263,25 +263,25 @@ class JoinOperator(ViewOperator):
             count = len(rows.weights)
             codes = arranged.domain.find([evaluate(key, arrays, count) for key in lookup.keys], count)
             rows = _Joined(rows.weights, rows.batches, rows.rows, {**rows.codes, own: codes})
-        places = [place - self._first[lookup.part] for place in read[lookup.part]]
+        columns = [column - self._first[lookup.part] for column in read[lookup.part]]
         pieces: list[Piece] = []
         waiting = 0
         for piece in matches_of(codes, arranged, is_changed=lookup.is_changed):
             pieces.append(piece)
             waiting += len(piece[0])
             if waiting >= _CHUNK_ROWS:
-                yield self._with_matches(rows, lookup, pieces, places)
+                yield self._with_matches(rows, lookup, pieces, columns)
                 pieces, waiting = [], 0
         if pieces:
-            yield self._with_matches(rows, lookup, pieces, places)
+            yield self._with_matches(rows, lookup, pieces, columns)
 
-    def _with_matches(self, rows: _Joined, lookup: Lookup, pieces: Sequence[Piece], places: Sequence[int]) -> _Joined:
+    def _with_matches(self, rows: _Joined, lookup: Lookup, pieces: Sequence[Piece], columns: Sequence[int]) -> _Joined:
         left_rows = rows.some(np.concatenate([rows_with_match for rows_with_match, *_ in pieces]))
         # Matches in several batches are copied now. Matches in one batch are copied after the remaining lookups.
-        batch = pieces[0][1].select(places)
+        batch = pieces[0][1].select(columns)
         index: Positions | None = pieces[0][2]
-        if len(pieces) > 1 and places:
-            copies = [rows_at(each.select(places), positions) for _, each, positions, _ in pieces]
+        if len(pieces) > 1 and columns:
+            copies = [rows_at(each.select(columns), positions) for _, each, positions, _ in pieces]
             batch, index = joined_batches(copies), None
         codes = {
             **left_rows.codes,
@@ -290,7 +290,7 @@ class JoinOperator(ViewOperator):
         return _Joined(
             left_rows.weights * np.concatenate([weights for *_, weights in pieces]),
             {**left_rows.batches, lookup.part: batch},
-            {**left_rows.rows, lookup.part: index if places else None},
+            {**left_rows.rows, lookup.part: index if columns else None},
             codes,
         )
 
@@ -337,7 +337,7 @@ def matches_of(codes: Codes, arranged: ArrangedOperator, *, is_changed: bool) ->
             yield order[rows], run.batch, positions, delta.weights[positions]
 
 
-def _changes_at(places: Ints, changes: Ints, positions: Positions) -> Ints:
-    """Return the changes at some positions, given the sorted places of all changes; zero elsewhere."""
-    at = np.minimum(np.searchsorted(places, positions), len(places) - 1)
-    return np.where(places[at] == positions, changes[at], 0)
+def _changes_at(changed: Ints, changes: Ints, positions: Positions) -> Ints:
+    """Return the changes at some positions, given the sorted positions of all changes; zero elsewhere."""
+    at = np.minimum(np.searchsorted(changed, positions), len(changed) - 1)
+    return np.where(changed[at] == positions, changes[at], 0)

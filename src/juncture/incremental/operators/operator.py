@@ -33,7 +33,7 @@ class ViewOperator:
         self.futures: dict[str, Future] = {}  # by table, all changes that can need its rows; none if they are kept
         self.retention = ""  # when rows are forgotten, as text
 
-    def step(self, flows: Sequence[ChangeBatches]) -> ChangeBatches:
+    def step(self, input_changes: Sequence[ChangeBatches]) -> ChangeBatches:
         """Return the output changes for the changes of each input. `abandon` must be able to undo the step.
 
         The lists are those of the operator, which may empty them to release rows early. It is not run again then.
@@ -120,21 +120,21 @@ def batch_of(arrays: Sequence[pa.Array], schema: pa.Schema) -> pa.RecordBatch:
 
 
 class FilterOperator(ViewOperator):
-    """Returns the columns ``shown`` of the rows for which a condition is true."""
+    """Returns the columns ``output_columns`` of the rows for which a condition is true."""
 
     is_stateless = True
 
-    def __init__(self, label: str, source: ViewOperator, condition: Expression, shown: Sequence[int]) -> None:
-        super().__init__(label, [source.schema.types[place] for place in shown], (source,))
+    def __init__(self, label: str, source: ViewOperator, condition: Expression, output_columns: Sequence[int]) -> None:
+        super().__init__(label, [source.schema.types[column] for column in output_columns], (source,))
         self._condition = condition
-        self._shown = shown
+        self._output_columns = output_columns
 
-    def step(self, flows: Sequence[ChangeBatches]) -> ChangeBatches:
+    def step(self, input_changes: Sequence[ChangeBatches]) -> ChangeBatches:
         """Return the matching rows."""
         changes = []
-        for batch, weights in flows[0]:
+        for batch, weights in input_changes[0]:
             rows = true_rows(evaluate(self._condition, batch.columns, batch.num_rows))
-            columns = batch_of([batch.column(place) for place in self._shown], self.schema)
+            columns = batch_of([batch.column(column) for column in self._output_columns], self.schema)
             passed = ChangeBatch(columns, weights)
             if len(rows):
                 changes.append(passed if len(rows) == len(weights) else passed.some(rows))
@@ -150,9 +150,9 @@ class ProjectOperator(ViewOperator):
         super().__init__(label, [each.type for each in columns], (source,))
         self._columns = columns
 
-    def step(self, flows: Sequence[ChangeBatches]) -> ChangeBatches:
+    def step(self, input_changes: Sequence[ChangeBatches]) -> ChangeBatches:
         """Return one row per input row."""
-        return [ChangeBatch(self._projected(batch), weights) for batch, weights in flows[0]]
+        return [ChangeBatch(self._projected(batch), weights) for batch, weights in input_changes[0]]
 
     def _projected(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         arrays = [
@@ -172,6 +172,6 @@ class UnionOperator(ViewOperator):
         """Rows need no parts."""
         return False
 
-    def step(self, flows: Sequence[ChangeBatches]) -> ChangeBatches:
+    def step(self, input_changes: Sequence[ChangeBatches]) -> ChangeBatches:
         """Return the rows of all inputs."""
-        return [change for flow in flows for change in flow]
+        return [change for batches in input_changes for change in batches]

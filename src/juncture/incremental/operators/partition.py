@@ -325,9 +325,9 @@ def _first_values(values: pa.Array, parts: Ints, hashes: Ints, count: int) -> pa
         sort_keys=[("part", "ascending"), ("hash", "ascending"), ("value", "ascending")],
     ).to_numpy()
     numbers, first = np.unique(parts[rows], return_index=True)
-    places: Ints = np.full(count, -1, np.int64)
-    places[numbers] = rows[first]
-    return values.take(array_of(places, pa.int64(), places >= 0))
+    positions: Ints = np.full(count, -1, np.int64)
+    positions[numbers] = rows[first]
+    return values.take(array_of(positions, pa.int64(), positions >= 0))
 
 
 def can_continue(function: str, of: pa.DataType) -> bool:
@@ -361,9 +361,9 @@ class ExpandOperator(ViewOperator):
         self._reads = reads
         self._query = query
 
-    def step(self, flows: Sequence[ChangeBatches]) -> ChangeBatches:
+    def step(self, input_changes: Sequence[ChangeBatches]) -> ChangeBatches:
         """Return the rows for each row."""
-        return [self._expanded(*change) for change in flows[0] if change.rows.num_rows]
+        return [self._expanded(*change) for change in input_changes[0] if change.rows.num_rows]
 
     def _expanded(self, batch: pa.RecordBatch, weights: Ints) -> ChangeBatch:
         numbers = array_of(np.arange(batch.num_rows), pa.int64())

@@ -29,11 +29,11 @@ from juncture.spec.schema import Side
 
 @dataclass(frozen=True)
 class Candidates:
-    """Right rows that left rows may match, with weights. ``places`` are their runs and positions."""
+    """Right rows that left rows may match, with weights. ``runs`` has their runs and positions."""
 
     batch: pa.RecordBatch
     weights: Ints
-    places: list[tuple[Run, Positions]]
+    runs: list[tuple[Run, Positions]]
 
 
 class RecomputeOperator(ABC):
@@ -44,13 +44,13 @@ class RecomputeOperator(ABC):
 
     def apply(self, deltas: Deltas, journal: Journal, changes: ResultChanges) -> None:
         """Apply changes of both sides, and add the changes of the result."""
-        (left, left_places), (right, right_places) = deltas["left"], deltas["right"]
+        (left, left_runs), (right, right_runs) = deltas["left"], deltas["right"]
         affected = _distinct(self.affected(right)) if len(right) else []
         before = [run.weights[positions] for run, positions in affected]
         old = [_of_run(run, positions, -weights) for (run, positions), weights in zip(affected, before, strict=True)]
-        self.begin(right_places)
+        self.begin(right_runs)
         self._answer(old, journal, changes)
-        others = _others(left, left_places, affected)
+        others = _others(left, left_runs, affected)
         for side, (delta, slots) in deltas.items():
             arrangement = self._arrangements[side]
             arrangement.change(delta, slots, np.zeros((arrangement.lines, len(delta)), np.int64), journal)
@@ -89,12 +89,12 @@ class RecomputeOperator(ABC):
         """Add the results of left rows with their weights; negative ones subtract."""
 
     def _candidates(self, probe_rows: Delta) -> Candidates:
-        places = _distinct(self.candidates(probe_rows))
-        batches = [run.taken(positions) for run, positions in places]
-        weights = [run.weights[positions] for run, positions in places]
+        runs = _distinct(self.candidates(probe_rows))
+        batches = [run.taken(positions) for run, positions in runs]
+        weights = [run.weights[positions] for run, positions in runs]
         schema = self._arrangements["right"].schema
         batch = joined_batches(batches) if batches else pa.RecordBatch.from_pylist([], schema)
-        return Candidates(batch, np.concatenate([np.zeros(0, np.int64), *weights]), places)
+        return Candidates(batch, np.concatenate([np.zeros(0, np.int64), *weights]), runs)
 
 
 def _distinct(found: Iterable[tuple[Run, Positions]]) -> list[tuple[Run, Positions]]:

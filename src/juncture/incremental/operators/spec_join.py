@@ -53,10 +53,12 @@ class SpecJoinOperator(StoredJoinOperator):
         self._output = Output(join, resolved.user_schema(self._schemas["left"], self._schemas["right"]))
         super().__init__(label, types, sources, join, self._output)
 
-    def step(self, flows: Sequence[ChangeBatches]) -> ChangeBatches:
+    def step(self, input_changes: Sequence[ChangeBatches]) -> ChangeBatches:
         """Return the inserted and deleted rows of the join."""
         with self._readable_errors():
-            return super().step([self._computed(side, flow) for side, flow in zip(SIDES, flows, strict=True)])
+            return super().step(
+                [self._computed(side, batches) for side, batches in zip(SIDES, input_changes, strict=True)]
+            )
 
     def forget(self, frontiers: Frontiers) -> None:
         """Remove rows that no future change can need, once they may be the majority."""
@@ -80,10 +82,10 @@ class SpecJoinOperator(StoredJoinOperator):
             (computed, _), *_ = self._computed(SIDES[place], [ChangeBatch(batch, np.zeros(batch.num_rows, np.int64))])
             return super().part_hashes(place, computed)
 
-    def _computed(self, side: Side, flow: ChangeBatches) -> ChangeBatches:
+    def _computed(self, side: Side, batches: ChangeBatches) -> ChangeBatches:
         schema = self.sides[side].schema
         rows = []
-        for batch, weights in flow:
+        for batch, weights in batches:
             arrays = [evaluate(each, batch.columns, batch.num_rows) for each in self._columns[side].values()]
             rows.append(ChangeBatch(project(batch_of(arrays, self._schemas[side]), schema), weights))
         return rows

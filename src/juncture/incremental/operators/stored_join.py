@@ -49,13 +49,13 @@ class JoinSide:
         """The stored columns."""
         return self.arrangement.schema
 
-    def located(self, flow: ChangeBatches) -> tuple[Delta, ChangeBatch]:
+    def located(self, batches: ChangeBatches) -> tuple[Delta, ChangeBatch]:
         """Return distinct changes that can be applied, for the next step, and rows with their unmatched deletes."""
         self.clear()
         self.is_located = True
-        if not flow:
+        if not batches:
             return self.nothing, self.nothing.changes
-        delta = self._summed(ChangeBatch.joined(flow, self.schema))
+        delta = self._summed(ChangeBatch.joined(batches, self.schema))
         self.delta, self.slots, unmatched = self.arrangement.locate(delta)
         return self.delta, ChangeBatch(delta.batch, unmatched)
 
@@ -143,11 +143,11 @@ class StoredJoinOperator(ViewOperator):
         self._journal = Journal()
         self._worked = False
 
-    def step(self, flows: Sequence[ChangeBatches]) -> ChangeBatches:
+    def step(self, input_changes: Sequence[ChangeBatches]) -> ChangeBatches:
         """Return the inserted and deleted rows of the join."""
-        for each, flow in zip(self.sides.values(), flows, strict=True):
+        for each, batches in zip(self.sides.values(), input_changes, strict=True):
             if not each.is_located:
-                _, (_, unmatched) = each.located(flow)
+                _, (_, unmatched) = each.located(batches)
                 assert not unmatched.any(), f"{self.label} received deletes of rows that it does not store"
         deltas = {side: (each.delta, each.slots) for side, each in self.sides.items()}
         if not any(len(delta) for delta, _ in deltas.values()):

@@ -137,12 +137,12 @@ class GroupValues:
         ranked = groups[by_group]
         least = np.full(len(groups), MAX_CODE)
         self.arrangement.neighbours(ranked, np.full(len(groups), MIN_CODE), 1, least, forward=True)
-        places = [np.zeros(0, np.int64)]
+        pieces = [np.zeros(0, np.int64)]
         found = [pa.RecordBatch.from_pylist([], self.arrangement.schema)]
         for run, rows, positions in self.arrangement.between(ranked, least, least):
             found.append(run.taken(positions))
-            places.append(by_group[rows])
-        numbers = np.concatenate(places)
+            pieces.append(by_group[rows])
+        numbers = np.concatenate(pieces)
         fields = joined_batches(found).column(1).flatten()
         candidates = batch_of(
             [array_of(numbers, pa.int64()), *fields], schema_of([pa.int64(), *(f.type for f in fields)])

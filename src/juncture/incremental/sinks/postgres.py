@@ -86,7 +86,7 @@ class PostgresSink:
         where = self._where()
         assert where is not None
         self._table, self._epochs = sql.Identifier(*where), sql.Identifier(where[0], _EPOCHS)
-        self._shown = ".".join(where)
+        self._target = ".".join(where)
         rows = self._connection.execute(
             "SELECT attname FROM pg_catalog.pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 "
             "AND NOT attisdropped",
@@ -96,7 +96,7 @@ class PostgresSink:
         if there != set(self._columns):
             name = next(iter(set(self._columns) ^ there))
             raise SchemaError(
-                f"Table {self._shown} has other columns than the result: only one of them has {name!r}. Pass the name "
+                f"Table {self._target} has other columns than the result: only one of them has {name!r}. Pass the name "
                 "of a new table, which is then created.",
                 name="JN-SINK-SCHEMA",
             )
@@ -112,14 +112,14 @@ class PostgresSink:
 
     def _epoch(self) -> int:
         row = self._connection.execute(
-            sql.SQL("SELECT state, epoch FROM {} WHERE target = %s").format(self._epochs), [self._shown]
+            sql.SQL("SELECT state, epoch FROM {} WHERE target = %s").format(self._epochs), [self._target]
         ).fetchone()
         if row is not None and row[0] == self._state:
             return int(row[1])
         filled = self._connection.execute(sql.SQL("SELECT EXISTS (SELECT FROM {})").format(self._table)).fetchone()
         if (row is not None or (filled and filled[0])) and not self._replace:
             raise StateError(
-                f"Table {self._shown} has rows of another state. Pass the state that wrote them, another table, or "
+                f"Table {self._target} has rows of another state. Pass the state that wrote them, another table, or "
                 "replace=True to replace its rows.",
                 name="JN-SINK-FOREIGN",
             )
@@ -127,10 +127,10 @@ class PostgresSink:
 
     def write(self, epoch: int, changes: Sequence[pa.RecordBatch]) -> None:
         """Insert, update and delete rows by key, and write the number of the epoch, in one transaction."""
-        with reported(f"write to {self._shown}"), self._connection.transaction():
+        with reported(f"write to {self._target}"), self._connection.transaction():
             if self._epoch() != epoch - 1:
                 raise StateError(
-                    f"Table {self._shown} is at epoch {self._epoch():,}, so epoch {epoch:,} cannot be written next. "
+                    f"Table {self._target} is at epoch {self._epoch():,}, so epoch {epoch:,} cannot be written next. "
                     "Another process writes to the table. Stop it, and follow again.",
                     name="JN-SINK-EPOCH",
                 )
@@ -138,7 +138,7 @@ class PostgresSink:
                 self._connection.execute(sql.SQL("TRUNCATE {}").format(self._table))
             if any(batch.num_rows for batch in changes):
                 self._apply(changes)
-            self._connection.execute(sql.SQL(_SET_EPOCH).format(self._epochs), [self._shown, self._state, epoch])
+            self._connection.execute(sql.SQL(_SET_EPOCH).format(self._epochs), [self._target, self._state, epoch])
 
     def _load(self, table: sql.Identifier, batches: Sequence[pa.RecordBatch]) -> int:
         copy = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(table, _names(self._columns))
@@ -176,7 +176,7 @@ class PostgresSink:
             raise self._not_a_key(error.diag.message_detail or str(error)) from None
         if deleted + updated != gone or updated + inserted != come:
             raise StateError(
-                f"Table {self._shown} lacks rows that were written to it, because another program changed it. Pass "
+                f"Table {self._target} lacks rows that were written to it, because another program changed it. Pass "
                 "replace=True and a new state folder to write the table again.",
                 name="JN-SINK-CHANGED",
             )

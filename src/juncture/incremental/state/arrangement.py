@@ -117,8 +117,8 @@ class Arrangement:
     def neighbours(self, keys: Codes, codes: Ints, nth: int, found: Ints, *, forward: bool) -> None:
         """Find the code of the nth row of each key from some codes on, or a nearer one: `nth_neighbours`."""
         for run in self.memory:
-            held = np.ascontiguousarray(run.codes[0])
-            nth_neighbours(keys, codes, run.groups, run.starts, held, run.weights, nth, forward, found)
+            run_codes = np.ascontiguousarray(run.codes[0])
+            nth_neighbours(keys, codes, run.groups, run.starts, run_codes, run.weights, nth, forward, found)
         if self.pages is not None:
             self.pages.neighbours(keys, codes, nth, found, forward=forward)
 

@@ -37,40 +37,40 @@ class Piece:
 
     rows: BlockRows
     sources: Ints
-    places: Ints
+    slots: Ints
 
     def some(self, rows: Positions) -> Piece:
         """Return some of the rows."""
-        return Piece(self.rows.some(rows), self.sources[rows], self.places[rows])
+        return Piece(self.rows.some(rows), self.sources[rows], self.slots[rows])
 
 
 def merged_pieces(streams: Sequence[Iterator[Piece]]) -> Iterator[Piece]:
     """Yield the rows of sorted runs in order, in batches. Batches of runs have at least one row."""
-    held: dict[int, Piece] = {}
+    pieces: dict[int, Piece] = {}
     while True:
         for number, stream in enumerate(streams):
-            if number not in held:
+            if number not in pieces:
                 piece = next(stream, None)
                 if piece is not None:
-                    held[number] = piece
-        if not held:
+                    pieces[number] = piece
+        if not pieces:
             return
         # All rows up to the least of the last rows of the pieces are in memory.
-        edge = min(order_key(piece.rows, len(piece.rows) - 1) for piece in held.values())
+        edge = min(order_key(piece.rows, len(piece.rows) - 1) for piece in pieces.values())
         parts = []
-        for number, piece in list(held.items()):
+        for number, piece in list(pieces.items()):
             count = _up_to(piece.rows, edge)
             parts.append(piece.some(np.arange(count)))
             if count == len(piece.rows):
-                del held[number]
+                del pieces[number]
             else:
-                held[number] = piece.some(np.arange(count, len(piece.rows)))
+                pieces[number] = piece.some(np.arange(count, len(piece.rows)))
         yield _in_order(parts)
 
 
 def _pieces(run: StoredRun, number: int) -> Iterator[Piece]:
-    for rows, places in run.pieces():
-        yield Piece(rows, np.full(len(rows), number), places)
+    for rows, slots in run.pieces():
+        yield Piece(rows, np.full(len(rows), number), slots)
 
 
 def difference(
@@ -111,7 +111,7 @@ def _codes(rows: BlockRows) -> Ints:
 
 
 def order_key(rows: BlockRows, row: int) -> OrderKey:
-    """Return the place of a row in the order on disk."""
+    """Return the position of a row in the order on disk."""
     return int(rows.hashes[row]), int(_codes(rows)[row]), int(rows.row_hashes[row])
 
 
@@ -127,7 +127,7 @@ def _in_order(parts: list[Piece]) -> Piece:
     joined = Piece(
         BlockRows.joined([part.rows for part in parts]),
         np.concatenate([part.sources for part in parts]),
-        np.concatenate([part.places for part in parts]),
+        np.concatenate([part.slots for part in parts]),
     )
     if len(parts) == 1:
         return joined
@@ -161,7 +161,7 @@ class Merge:
                 living = piece.some(np.flatnonzero(piece.rows.weights))
                 for number, target in enumerate(self._targets):
                     here = np.flatnonzero(living.sources == number)
-                    target[living.places[here]] = here + written
+                    target[living.slots[here]] = here + written
                 self.writer.add(living.rows)
                 written += len(living.rows)
         except Exception as error:  # Raised by `result`.
@@ -180,11 +180,11 @@ class Merge:
     def carry_over(self, run: StoredRun) -> None:
         """Apply the changes of the old runs since the merge started to the new one."""
         for source, target in zip(self.runs, self._targets, strict=True):
-            places = source.changed_places()
-            places = places[target[places] >= 0]
-            if len(places):
-                state = source.state_of(places)
-                run.change(target[places].astype(np.int64), state)
+            slots = source.changed_slots()
+            slots = slots[target[slots] >= 0]
+            if len(slots):
+                state = source.state_of(slots)
+                run.change(target[slots].astype(np.int64), state)
 
     def stop(self) -> None:
         """Cancel the merge."""

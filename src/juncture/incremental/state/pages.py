@@ -103,7 +103,7 @@ class Pages:
         for run in self.fetched:
             _search_run(run, keys, codes, nth, found, forward=forward)
         for stored in self.stored:
-            blocks = _places(stored, hashes, codes, forward=forward)
+            blocks = _neighbour_blocks(stored, hashes, codes, forward=forward)
             rows = np.flatnonzero(blocks >= 0)
             while len(rows):
                 new = self._take_in(stored, np.unique(blocks[rows]), np.unique(hashes[rows]))
@@ -131,12 +131,12 @@ class Pages:
         """Remove final rows, and return their counts. Merges release their space on disk."""
         counts = []
         for stored in self.stored:
-            places, states = [], []
+            slots, states = [], []
             for rows, at in stored.pieces():
                 here = np.flatnonzero(is_final(rows.batch) & (rows.weights != 0))
-                places.append(at[here])
+                slots.append(at[here])
                 states.append(np.take(rows.state, here, axis=1))
-            evicted = np.concatenate(places)
+            evicted = np.concatenate(slots)
             if len(evicted):
                 state = np.concatenate(states, axis=1)
                 counts.append(state[1:].copy())
@@ -160,29 +160,29 @@ class Pages:
     def _take_in(self, stored: StoredRun, blocks: Ints, hashes: Words) -> Run | None:
         """Fetch rows with some key hashes, ascending, from some blocks; return those that were not fetched yet."""
         self.is_used = True
-        for run, places in self._read(stored, blocks, hashes, self._is_fetched.get(id(stored))):
+        for run, slots in self._read(stored, blocks, hashes, self._is_fetched.get(id(stored))):
             if id(stored) not in self._is_fetched:
                 self._is_fetched[id(stored)] = np.zeros(len(stored), np.bool_)
-            self._is_fetched[id(stored)][places] = True
+            self._is_fetched[id(stored)][slots] = True
             run.is_fetched = True
             self.fetched.append(run)
             return run
         return None
 
     def _read(self, stored: StoredRun, blocks: Ints, hashes: Words, known: Mask | None) -> Iterator[tuple[Run, Ints]]:
-        """Yield the living rows with some key hashes as one run, and their places, if any are not known."""
+        """Yield the living rows with some key hashes as one run, and their slots, if any are not known."""
         parts, found = [], []
         for first in range(0, len(blocks), _BLOCKS_AT_ONCE):
-            rows, places = stored.read(blocks[first : first + _BLOCKS_AT_ONCE])
+            rows, slots = stored.read(blocks[first : first + _BLOCKS_AT_ONCE])
             chosen = np.empty(len(rows), np.uint8)
             mark_rows(rows.hashes, hashes, chosen)
             wanted = chosen.view(np.bool_) & (rows.weights > 0)
             if known is not None:
-                wanted &= ~known[places]
+                wanted &= ~known[slots]
             here = np.flatnonzero(wanted)
             if len(here):
                 parts.append(rows if len(here) == len(rows) else rows.some(here))
-                found.append(places[here])
+                found.append(slots[here])
         if parts:
             some, taken = BlockRows.joined(parts), np.concatenate(found)
             parts.clear()
@@ -190,17 +190,17 @@ class Pages:
 
 
 def run_of(
-    rows: BlockRows, keys: Codes, matching: int, stored: StoredRun | None = None, places: Ints | None = None
+    rows: BlockRows, keys: Codes, matching: int, stored: StoredRun | None = None, slots: Ints | None = None
 ) -> Run:
-    """Return rows from disk as a run in memory. With ``places``, it updates its copy in ``stored``."""
+    """Return rows from disk as a run in memory. With ``slots``, it updates its copy in ``stored``."""
     if not _ascend(keys, rows):
         order, keys, _ = row_order(keys, rows.codes, rows.row_hashes)
-        rows, places = rows.some(order), None if places is None else places[order]
+        rows, slots = rows.some(order), None if slots is None else slots[order]
     # Copies, because the hashes of keys beside these numbers are not needed.
     delta = Delta(rows.batch, rows.weights, keys, rows.codes.copy(), rows.row_hashes.copy())
     run = Run(delta, rows.counts, matching)
-    if stored is not None and places is not None:
-        run.disk_copy = DiskCopy(stored, places.astype(np.int32), np.zeros(len(places), np.bool_))
+    if stored is not None and slots is not None:
+        run.disk_copy = DiskCopy(stored, slots.astype(np.int32), np.zeros(len(slots), np.bool_))
     return run
 
 
@@ -248,11 +248,11 @@ def _stored_order(run: Run, hashes: Words) -> Ints:
 
 
 def _search_run(run: Run, keys: Codes, codes: Ints, nth: int, found: Ints, *, forward: bool) -> None:
-    held = np.ascontiguousarray(run.codes[0])
-    nth_neighbours(keys, codes, run.groups, run.starts, held, run.weights, nth, forward, found)
+    run_codes = np.ascontiguousarray(run.codes[0])
+    nth_neighbours(keys, codes, run.groups, run.starts, run_codes, run.weights, nth, forward, found)
 
 
-def _places(stored: StoredRun, hashes: Words, codes: Ints, *, forward: bool) -> Ints:
+def _neighbour_blocks(stored: StoredRun, hashes: Words, codes: Ints, *, forward: bool) -> Ints:
     """Return the block from which to search for rows from some codes on; -1 for none."""
     # Rows before the first one of a block, or equal to it, are in the block before.
     edge = np.full(len(hashes), MIN_CODE if forward else MAX_CODE)

@@ -112,7 +112,7 @@ class DiskCopy:
     """The copy on disk of a run in memory."""
 
     run: StoredRun
-    places: npt.NDArray[np.int32]  # the position there of each row; -1 for rows that had no weight when it was written
+    slots: npt.NDArray[np.int32]  # the position there of each row; -1 for rows that had no weight when it was written
     changed: Mask  # rows with other weights or counts since they were written or read
 
 
@@ -180,24 +180,24 @@ class Run:
             return False
         copy = self.disk_copy
         rows = np.flatnonzero(copy.changed)
-        places = copy.places[rows].astype(np.int64)
-        if (places < 0).any():
+        slots = copy.slots[rows].astype(np.int64)
+        if (slots < 0).any():
             return False
         if len(rows):
-            order = np.argsort(places)
-            rows, places = rows[order], places[order]
+            order = np.argsort(slots)
+            rows, slots = rows[order], slots[order]
             state = np.concatenate([self.weights[rows][None], np.take(self.counts, rows, axis=1)])
-            copy.run.change(places, state)
+            copy.run.change(slots, state)
             copy.changed[rows] = False
         return True
 
     def alike(self, keys: Codes, codes: IntTable, hashes: Ints, remaining: Ints) -> tuple[Ints, Ints]:
         """Return pairs of remaining rows, and positions with the same key, first code and hash; keys have to ascend."""
-        held = self.groups, self.starts, self.codes, self.hashes, self.weights
+        run = self.groups, self.starts, self.codes, self.hashes, self.weights
         room = len(keys)
         while True:
             rows, positions = np.empty(room, np.int64), np.empty(room, np.int64)
-            count = find_alike(keys, codes, hashes, remaining, *held, rows, positions)
+            count = find_alike(keys, codes, hashes, remaining, *run, rows, positions)
             if count <= room:
                 return rows[:count], positions[:count]
             room = count
@@ -206,8 +206,8 @@ class Run:
         """Yield pairs of rows and positions that match, in blocks. Rows are by key and code, all with a key."""
         if self._matching and len(keys) and self._greatest < ~codes[0].max():
             return
-        held = keys, codes, self._matching, self.groups, self.starts, self.codes, self._reach
-        for rows, positions in matching_pairs(*held):
+        run = self.groups, self.starts, self.codes
+        for rows, positions in matching_pairs(keys, codes, self._matching, *run, self._reach):
             living = weights_of(self.weights, positions) > 0
             yield (rows, positions) if living.all() else (rows[living], positions[living])
 

@@ -110,7 +110,7 @@ class StoredRun:
         self.changed: dict[int, bytes] = {}
         self.living_rows = index.rows if living_rows is None else living_rows
         self.changed_bytes = 0  # memory of changes that are not on disk yet
-        self._changed_places: list[Ints] | None = None
+        self._changed_slots: list[Ints] | None = None
         self._schema = schema
         self._lines = lines
         self._numbers = NUMBERS + lines[0] if index.is_sorted else 0
@@ -162,8 +162,8 @@ class StoredRun:
         numbers = np.concatenate([each for each, _ in found], axis=1)
         sizes = self.index.sizes[blocks]
         within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        places = np.repeat(self._starts[blocks], sizes) + within
-        return BlockRows(joined_pieces([batch for _, batch in found]), numbers, states), places
+        slots = np.repeat(self._starts[blocks], sizes) + within
+        return BlockRows(joined_pieces([batch for _, batch in found]), numbers, states), slots
 
     def about_keys(self) -> float:
         """Return about how many keys the rows have, from how often the key changes within some blocks."""
@@ -181,7 +181,7 @@ class StoredRun:
 
     def snapshot(self) -> StoredRun:
         """Return the run as on disk, for another thread; track changes from now on."""
-        self._changed_places = []
+        self._changed_slots = []
         return StoredRun(
             self.index,
             self._schema,
@@ -192,27 +192,27 @@ class StoredRun:
             convert=self.convert,
         )
 
-    def changed_places(self) -> Ints:
+    def changed_slots(self) -> Ints:
         """Return the positions of rows that have changed since the snapshot."""
-        return np.unique(np.concatenate([np.zeros(0, np.int64), *(self._changed_places or [])]))
+        return np.unique(np.concatenate([np.zeros(0, np.int64), *(self._changed_slots or [])]))
 
-    def state_of(self, places: Ints) -> IntTable:
+    def state_of(self, slots: Ints) -> IntTable:
         """Return the states of some rows, at least one, ascending."""
-        chosen, positions = self._within(places)
+        chosen, positions = self._within(slots)
         return np.take(self._states(chosen.tolist()), positions, axis=1)
 
-    def _within(self, places: Ints) -> tuple[Ints, Ints]:
+    def _within(self, slots: Ints) -> tuple[Ints, Ints]:
         """Return the blocks of some rows, ascending, and the positions of the rows in their concatenation."""
-        blocks = np.searchsorted(self._starts, places, side="right") - 1
+        blocks = np.searchsorted(self._starts, slots, side="right") - 1
         chosen, index = np.unique(blocks, return_inverse=True)
         sizes = self.index.sizes[chosen]
-        return chosen, places - self._starts[blocks] + (np.cumsum(sizes) - sizes)[index]
+        return chosen, slots - self._starts[blocks] + (np.cumsum(sizes) - sizes)[index]
 
-    def change(self, places: Ints, state: IntTable) -> None:
+    def change(self, slots: Ints, state: IntTable) -> None:
         """Set the states of some rows."""
-        if self._changed_places is not None:
-            self._changed_places.append(places)
-        chosen, positions = self._within(places)
+        if self._changed_slots is not None:
+            self._changed_slots.append(slots)
+        chosen, positions = self._within(slots)
         states = self._states(chosen.tolist())
         self.living_rows += int(np.count_nonzero(state[0])) - int(np.count_nonzero(states[0, positions]))
         states[:, positions] = state
@@ -231,12 +231,12 @@ class StoredRun:
     def _contents(self, blocks: list[int]) -> list[tuple[IntTable, pa.RecordBatch]]:
         run = self.index.number
         found = {block: self._cache.get(run, block) for block in blocks}
-        missing = [block for block, held in found.items() if held is None]
+        missing = [block for block, rows in found.items() if rows is None]
         for block, content in zip(missing, self._store.blocks(run, missing), strict=True):
             numbers, batch = unpack_block(content, int(self.index.sizes[block]), self._numbers, self._schema)
             found[block] = numbers, batch
             self._cache.put(run, block, numbers, batch, len(content))
-        return [held for held in found.values() if held is not None]
+        return [rows for rows in found.values() if rows is not None]
 
     def _states(self, blocks: list[int]) -> IntTable:
         """Return writable states of the rows of some blocks, concatenated."""

@@ -278,11 +278,11 @@ class StateTables:
             return
         for stored in table.stored:
             pieces = list(stored.pieces())
-            rows, places = BlockRows.joined([rows for rows, _ in pieces]), np.concatenate([here for _, here in pieces])
+            rows, slots = BlockRows.joined([rows for rows, _ in pieces]), np.concatenate([here for _, here in pieces])
             living = np.flatnonzero(rows.weights)
             if len(living):
-                rows, places = (rows, places) if len(living) == len(rows) else (rows.some(living), places[living])
-                run = run_of(rows, table.keys_of(rows.batch), arrangement.matching, stored, places)
+                rows, slots = (rows, slots) if len(living) == len(rows) else (rows.some(living), slots[living])
+                run = run_of(rows, table.keys_of(rows.batch), arrangement.matching, stored, slots)
                 arrangement.memory = [run, *arrangement.memory]
         arrangement.pages = None
         self._cache.clear()
@@ -293,10 +293,10 @@ class StateTables:
         assert table.numbers_of is not None
         fits = self._memory_bytes + stored.memory_bytes <= self.policy.in_memory_bytes
         rows = math.inf if fits else max(1, self.policy.sort_bytes * len(stored) // stored.memory_bytes)
-        for loose, places in _gathered(stored, rows):
+        for loose, slots in _gathered(stored, rows):
             keys, numbers = table.numbers_of(loose.batch)
             whole = BlockRows(loose.batch, numbers, loose.state)
-            run = run_of(whole, keys, table.arrangement.matching, stored if fits else None, places)
+            run = run_of(whole, keys, table.arrangement.matching, stored if fits else None, slots)
             if fits:
                 table.arrangement.memory = [*table.arrangement.memory, run]
             elif len(run):
@@ -328,8 +328,8 @@ class StateTables:
         if copied is None:
             table.look_up_in([*table.stored, stored])
         else:
-            run, places = copied
-            run.disk_copy = DiskCopy(stored, places.astype(np.int32), np.zeros(len(run), np.bool_))
+            run, slots = copied
+            run.disk_copy = DiskCopy(stored, slots.astype(np.int32), np.zeros(len(run), np.bool_))
 
     def append(self, arrangements: Iterable[Arrangement]) -> None:
         """Write the rows in memory at the end of runs for `finish_append`, and release them. They have other keys."""
@@ -393,9 +393,9 @@ class StateTables:
         written = self._store.write(pieces, is_sorted=True)
         run.disk_copy = None
         if written is not None:
-            places: npt.NDArray[np.int32] = np.full(len(run), -1, np.int32)
-            places[order] = np.arange(len(order), dtype=np.int32)
-            run.disk_copy = DiskCopy(self._stored(table, *written), places, np.zeros(len(run), np.bool_))
+            slots: npt.NDArray[np.int32] = np.full(len(run), -1, np.int32)
+            slots[order] = np.arange(len(order), dtype=np.int32)
+            run.disk_copy = DiskCopy(self._stored(table, *written), slots, np.zeros(len(run), np.bool_))
 
     def _stored(self, table: StateTable, index: Index, has_state: Mask, living_rows: int | None = None) -> StoredRun:
         arrangement = table.arrangement
@@ -442,9 +442,9 @@ def _gathered(stored: StoredRun, most_rows: float) -> Iterator[tuple[BlockRows, 
     """Yield the living rows of a run and their positions in it, in pieces of about a number of rows."""
     parts: list[tuple[BlockRows, Ints]] = []
     rows = 0
-    for piece, places in stored.pieces():
+    for piece, slots in stored.pieces():
         living = np.flatnonzero(piece.weights)
-        parts.append((piece.some(living), places[living]))
+        parts.append((piece.some(living), slots[living]))
         rows += len(living)
         if rows >= most_rows:
             yield BlockRows.joined([each for each, _ in parts]), np.concatenate([here for _, here in parts])
