@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 def changing(file: File) -> frozenset[str]:
     """Return the sources with changes, and the steps that depend on them."""
-    found = {name for name, source in file.sources.items() if source.change_connector is not None}
+    names = {name for name, source in file.sources.items() if source.change_connector is not None}
     for name in steps_in_order(file):
-        if found.intersection(file.steps[name].inputs):
-            found.add(name)
-    return frozenset(found)
+        if names.intersection(file.steps[name].inputs):
+            names.add(name)
+    return frozenset(names)
 
 
 def change_sink(sink: SinkSection) -> SinkSection:

@@ -26,9 +26,9 @@ def needed_columns(file: File, schemas: Schemas, wanted: Iterable[str]) -> dict[
     All columns of ``wanted`` sources and steps are needed. Sources with schema None, which only Spark knows, are read
     completely.
     """
-    shown = set(wanted)
-    needed = needed_for(file, shown)
-    needed_of = {name: _all(schemas, name) if name in shown else frozenset[str]() for name in needed}
+    complete = set(wanted)
+    needed = needed_for(file, complete)
+    needed_of = {name: _all(schemas, name) if name in complete else frozenset[str]() for name in needed}
     for check in file.checks:
         if check.from_ in needed:
             needed_of[check.from_] |= {*check.unique, *check.not_null}
@@ -51,15 +51,15 @@ def _all(schemas: Schemas, name: str) -> _Names:
 
 def _needed_by(file: File, name: str, wanted: _Names, schemas: Schemas) -> Iterator[tuple[str, Set[str]]]:
     step = file.steps[name]
-    known = [schemas.get(read) for read in step.inputs]
-    found: tuple[Set[str], ...] | None = None
-    if schemas.get(name) is not None and all(schema is not None for schema in known):
+    inputs = [schemas.get(read) for read in step.inputs]
+    needed: tuple[Set[str], ...] | None = None
+    if schemas.get(name) is not None and all(schema is not None for schema in inputs):
         if isinstance(step, Derived):
-            found = _needed_by_query(step, wanted, known[0])
+            needed = _needed_by_query(step, wanted, inputs[0])
         elif isinstance(step, JoinStep):
-            found = _needed_by_join(step, wanted, known[0], known[1])
-    for place, read in enumerate(step.inputs):
-        yield read, _all(schemas, read) if found is None else found[place]
+            needed = _needed_by_join(step, wanted, inputs[0], inputs[1])
+    for position, read in enumerate(step.inputs):
+        yield read, _all(schemas, read) if needed is None else needed[position]
 
 
 def _needed_by_query(step: Derived, wanted: _Names, schema: pa.Schema) -> tuple[Set[str]] | None:
@@ -71,10 +71,10 @@ def _needed_by_query(step: Derived, wanted: _Names, schema: pa.Schema) -> tuple[
         texts += expressions.values() if isinstance(expressions, dict) else expressions or ()
     named = {key.lower() for key in step.by}
     for text in texts:
-        found = _identifiers(text)
-        if found is None:
+        identifiers = _identifiers(text)
+        if identifiers is None:
             return None
-        named |= found
+        named |= identifiers
     passed = wanted if step.select is None and step.agg is None else frozenset[str]()
     return ({column for column in schema.names if column in passed or column.lower() in named},)
 

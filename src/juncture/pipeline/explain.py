@@ -40,12 +40,12 @@ class Explained:
                 lines += ["", heading]
             for name, words in parts:
                 lines.append(f"  {name:<12}  {words}")
-                found = self.plan_of(name) if name in self.file.steps else None
-                if found is not None:
-                    lines += [f"      {line}" for line in found.explain().splitlines()]
-        for heading, said in (("checks", [_check(each) for each in self.file.checks]), ("sinks", self._sinks())):
-            if said:
-                lines += ["", heading, *(f"  {name:<12}  {words}" for name, words in said)]
+                join_plan = self.plan_of(name) if name in self.file.steps else None
+                if join_plan is not None:
+                    lines += [f"      {line}" for line in join_plan.explain().splitlines()]
+        for heading, parts in (("checks", [_check(each) for each in self.file.checks]), ("sinks", self._sinks())):
+            if parts:
+                lines += ["", heading, *(f"  {name:<12}  {words}" for name, words in parts)]
         return "\n".join(lines)
 
     def html(self) -> str:
@@ -58,9 +58,9 @@ class Explained:
             parts += ["<h2>Checks</h2>", rows_table([_check(each) for each in self.file.checks])]
         parts += ["<h2>Sinks</h2>", rows_table(self._sinks())]
         for name in steps_in_order(self.file):
-            found = self.plan_of(name)
-            if found is not None:
-                inner = re.search(r"<main>\n(.*)\n</main>", found.explain("html"), re.DOTALL)
+            join_plan = self.plan_of(name)
+            if join_plan is not None:
+                inner = re.search(r"<main>\n(.*)\n</main>", join_plan.explain("html"), re.DOTALL)
                 parts.append(f'<h2 id="step-{escape(name)}">The join {escape(name)}</h2>')
                 parts.append(re.sub(r"<(/?)h[12]>", r"<\1h3>", inner[1] if inner else ""))
         return page(title, parts)
@@ -102,13 +102,11 @@ def planned_here(file: File, schemas: Schemas, memory: str | int | None = None) 
 
     def plan_of(name: str) -> Any:
         step = file.steps[name]
-        found: Any = None
         if isinstance(step, JoinStep):
-            sides = side(step.left), side(step.right)
-            found = plan(*sides, step.spec, algorithm=step.algorithm, memory=memory)
-        elif isinstance(step, ManyStep):
-            found = plan_many(side(step.left), rights(step, side), memory=memory)
-        return found
+            return plan(side(step.left), side(step.right), step.spec, algorithm=step.algorithm, memory=memory)
+        if isinstance(step, ManyStep):
+            return plan_many(side(step.left), rights(step, side), memory=memory)
+        return None
 
     return plan_of
 
@@ -183,18 +181,18 @@ _COLOURS = {"source": "#8d99ae", "step": "#d1495b", "sink": "#2a9d8f"}
 
 def draw_dataflow(boxes: Mapping[str, tuple[str, str]], edges: Sequence[tuple[str, str]]) -> str:
     """Draw boxes (name: kind and text) and their edges. Kinds are ``"source"``, ``"step"`` and ``"sink"``."""
-    places = _places(boxes, edges)
-    columns, rows = (1 + max((place[axis] for place in places.values()), default=0) for axis in (0, 1))
+    cells = _cells(boxes, edges)
+    columns, rows = (1 + max((cell[axis] for cell in cells.values()), default=0) for axis in (0, 1))
     width, height = columns * (_WIDTH + _ACROSS) - _ACROSS + 4, rows * (_HEIGHT + _DOWN) - _DOWN + 4
-    parts = [_edge(places[read], places[name]) for read, name in edges]
-    parts += [_box(name, *boxes[name], *places[name]) for name in boxes]
+    parts = [_edge(cells[read], cells[name]) for read, name in edges]
+    parts += [_box(name, *boxes[name], *cells[name]) for name in boxes]
     return (
         f'<svg role="img" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         'font-family="system-ui, sans-serif">' + "".join(parts) + "</svg>"
     )
 
 
-def _places(boxes: Mapping[str, object], edges: Sequence[tuple[str, str]]) -> dict[str, tuple[int, int]]:
+def _cells(boxes: Mapping[str, object], edges: Sequence[tuple[str, str]]) -> dict[str, tuple[int, int]]:
     """Return the column and row of each box. Its column is to the right of its inputs."""
     column = dict.fromkeys(boxes, 0)
     # Without cycles, the longest path has fewer edges than there are boxes.
@@ -207,12 +205,12 @@ def _places(boxes: Mapping[str, object], edges: Sequence[tuple[str, str]]) -> di
         if readers and name not in {reader for _, reader in edges}:
             column[name] = min(readers) - 1
     filled: dict[int, int] = {}
-    places = {}
+    cells = {}
     for name in boxes:
         row = filled.get(column[name], 0)
         filled[column[name]] = row + 1
-        places[name] = column[name], row
-    return places
+        cells[name] = column[name], row
+    return cells
 
 
 def _box(name: str, kind: str, words: str, column: int, row: int) -> str:

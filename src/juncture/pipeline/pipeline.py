@@ -152,7 +152,7 @@ class Pipeline:
             )
         problems = Problems(self._lines)
         state = EarlierRuns.of(self.file.state)
-        schemas = check_file(self.file, problems, engine=engine, own=state.places(), mode=mode)
+        schemas = check_file(self.file, problems, engine=engine, own=state.outputs(), mode=mode)
         if mode == "changes":
             from juncture.pipeline.changing import check_changes
 

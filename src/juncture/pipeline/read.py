@@ -128,35 +128,35 @@ def _add_errors(error: ValidationError, model: type[BaseModel], raw: Any, path: 
     """Add Pydantic's errors as problems, once per key."""
     errors: dict[Path, list[Any]] = {}
     for each in error.errors():
-        place = _keys_of(each["loc"], raw, is_missing=each["type"] == "missing")
-        errors.setdefault(place, []).append(each)
-    for place, found in errors.items():
-        if any(other[: len(place)] == place and other != place for other in errors):
+        key_path = _keys_of(each["loc"], raw, is_missing=each["type"] == "missing")
+        errors.setdefault(key_path, []).append(each)
+    for key_path, of_key in errors.items():
+        if any(other[: len(key_path)] == key_path and other != key_path for other in errors):
             # A problem within a table is more specific than its type.
             continue
-        kinds = {each["type"] for each in found}
+        kinds = {each["type"] for each in of_key}
         if "missing" in kinds:
-            problems.add((*path, *place[:-1]), f"The required key {str(place[-1])!r} is missing.")
+            problems.add((*path, *key_path[:-1]), f"The required key {str(key_path[-1])!r} is missing.")
         elif kinds == {"extra_forbidden"}:
-            known = _keys_at(model, place[:-1])
-            problems.add((*path, *place), _unknown_key(str(place[-1]), known))
+            known = _keys_at(model, key_path[:-1])
+            problems.add((*path, *key_path), _unknown_key(str(key_path[-1]), known))
         else:
-            value = found[0]["input"]
-            shown = f"{value!r} is " + ("a table" if isinstance(value, dict) else f"of type {_type_name(value)}")
-            problems.add((*path, *place), _error_text(found, shown))
+            value = of_key[0]["input"]
+            value_text = f"{value!r} is " + ("a table" if isinstance(value, dict) else f"of type {_type_name(value)}")
+            problems.add((*path, *key_path), _error_text(of_key, value_text))
 
 
 def _unknown_key(key: str, known: Iterable[str]) -> str:
     return f"The key {key!r} is unknown here. {did_you_mean(key, known)}"
 
 
-def _error_text(found: list[Any], shown: str) -> str:
-    first = found[0]
+def _error_text(errors: list[Any], value_text: str) -> str:
+    first = errors[0]
     if first["type"] == "literal_error":
         return f"{first['input']!r} is unknown. Expected {first['ctx']['expected']}."
-    if all(each["type"] in _EXPECTED or each["type"] in ("decimal_type", "is_instance_of") for each in found):
-        expected = dict.fromkeys(_EXPECTED[each["type"]] for each in found if each["type"] in _EXPECTED)
-        return f"{shown}. Expected {' or '.join(expected)}."
+    if all(each["type"] in _EXPECTED or each["type"] in ("decimal_type", "is_instance_of") for each in errors):
+        expected = dict.fromkeys(_EXPECTED[each["type"]] for each in errors if each["type"] in _EXPECTED)
+        return f"{value_text}. Expected {' or '.join(expected)}."
     if first["type"] == "string_too_short":
         return "The text is empty. Expected at least one character."
     return f"{first['input']!r} is invalid: {first['msg'][:1].lower() + first['msg'][1:]}."

@@ -39,7 +39,7 @@ class EarlierRuns:
             written = {}
         return cls(folder, written if isinstance(written, dict) else {})
 
-    def places(self) -> list[Path]:
+    def outputs(self) -> list[Path]:
         """Return the outputs that are unchanged since they were written."""
         return [
             Path(each["place"])
@@ -267,11 +267,11 @@ def _checked(file: File, engine: Engine, needed: Sequence[str], watch: Watch) ->
     if not wanted:
         return ()
     with watch("Checking"):
-        found = tuple(each for check in wanted for each in checked(check, engine))
-    failed = [each for each in found if not each.passed and each.fails]
+        results = tuple(each for check in wanted for each in checked(check, engine))
+    failed = [each for each in results if not each.passed and each.fails]
     if failed:
         differences = "; ".join(f"{each.of}: expected {each.expected}, found {each.found}" for each in failed)
         raise DataError(
             f'{differences}. Nothing was written. Correct the data, or set on_failure = "warn".', name="JN-CHECK-FAILED"
         )
-    return found
+    return results

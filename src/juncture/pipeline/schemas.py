@@ -225,14 +225,14 @@ def _check_distance(validation: _Validation, path: Keys, check: Check) -> None:
 
 def _sinks(validation: _Validation, own: Iterable[Path], mode: Mode) -> None:
     inputs = _inputs(validation)
-    places: dict[Path | str, str] = {}
+    targets: dict[Path | str, str] = {}
     for name, sink in validation.file.sinks.items():
         path: Keys = ("sinks", name)
-        place: Path | str = sink.place.resolve() if sink.is_here else str(sink.path or sink.table)
-        if place in places and sink.format != "jdbc":
+        target: Path | str = sink.place.resolve() if sink.is_here else str(sink.path or sink.table)
+        if target in targets and sink.format != "jdbc":
             key = "path" if sink.path else "table"
-            validation.problems.add((*path, key), f"The sink {places[place]!r} has the same {key}. Use another one.")
-        places.setdefault(place, name)
+            validation.problems.add((*path, key), f"The sink {targets[target]!r} has the same {key}. Use another one.")
+        targets.setdefault(target, name)
         goes_on = mode != "batch" and validation.file.checkpoint(name).exists()
         if mode == "stream" and not goes_on and sink.mode != "append":
             _refuse_rows(validation, path, sink)
