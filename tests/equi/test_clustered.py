@@ -9,7 +9,8 @@ import pytest
 
 import juncture as jn
 from juncture.runtime.memory import MemoryBudget
-from juncture.runtime.sources import ParquetSource, TableSource
+from juncture.runtime.parquet import ParquetSource
+from juncture.runtime.sources import TableSource
 from juncture.testing import equi_join
 from support.engines import execute
 from support.tables import difference

@@ -14,7 +14,7 @@ import pytest
 import juncture as jn
 from juncture.errors import DataError
 from juncture.runtime import footers
-from juncture.runtime.sources import ParquetSource
+from juncture.runtime.parquet import ParquetSource
 from support.files import write_short
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import juncture as jn
 from juncture.errors import DataError
-from juncture.runtime.sources import ParquetSource
+from juncture.runtime.parquet import ParquetSource
 from support.engines import LOCAL, LOCAL_EQUI
 
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from juncture.runtime.memory import LEAST_MEMORY_BYTES, MemoryBudget
-from juncture.runtime.sources import ParquetSource
+from juncture.runtime.parquet import ParquetSource
 from support.peak import taken
 from support.processes import in_new_process
 

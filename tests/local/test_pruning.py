@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import juncture as jn
-from juncture.runtime.sources import ParquetSource, TableSource
+from juncture.runtime.parquet import ParquetSource
+from juncture.runtime.sources import TableSource
 from support.engines import LOCAL_EQUI, execute
 from support.kinds import defined_rows
 from support.tables import difference

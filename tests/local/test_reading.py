@@ -11,8 +11,9 @@ import pytest
 
 from juncture.runtime.context import join_context
 from juncture.runtime.memory import MEMORY_BYTES
+from juncture.runtime.parquet import ParquetSource
 from juncture.runtime.scan import read_through
-from juncture.runtime.sources import ParquetSource, Source
+from juncture.runtime.sources import Source
 
 ROWS, PART_ROWS, BATCH_ROWS = 1_000, 100, 30
 

@@ -15,7 +15,8 @@ from juncture.errors import DataError
 from juncture.local.asof.join import find
 from juncture.runtime.context import join_context
 from juncture.runtime.memory import MemoryBudget
-from juncture.runtime.sources import ParquetSource, TableSource
+from juncture.runtime.parquet import ParquetSource
+from juncture.runtime.sources import TableSource
 
 TABLE = pa.table({"ts": pa.array(range(10), pa.int64()), "k": list("aabbccddee"), "v": [i / 2 for i in range(10)]})
 

@@ -9,7 +9,8 @@ import pytest
 
 import juncture as jn
 from juncture.local.statistics import SAMPLE_ROWS, sample_input
-from juncture.runtime.sources import ParquetSource, TableSource
+from juncture.runtime.parquet import ParquetSource
+from juncture.runtime.sources import TableSource
 from support.arrays import build
 
 ROWS = 100_000

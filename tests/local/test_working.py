@@ -9,7 +9,7 @@ import pytest
 
 import juncture as jn
 from juncture.columnar.conversion import converted
-from juncture.runtime.sources import ParquetSource
+from juncture.runtime.parquet import ParquetSource
 from juncture.runtime.working_types import restore_types, working_source, working_type
 from support.arrays import build
 from support.engines import LOCAL, LOCAL_EQUI, LOCAL_NEAR, join_in_process

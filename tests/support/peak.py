@@ -16,7 +16,7 @@ import juncture as jn
 from juncture.local.kinds import execute
 from juncture.runtime.context import join_context
 from juncture.runtime.memory import peak_memory_bytes
-from juncture.runtime.sources import ParquetSource
+from juncture.runtime.parquet import ParquetSource
 
 SPECS = {
     "asof": jn.Asof(on="at", by="key"),

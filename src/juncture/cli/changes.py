@@ -35,7 +35,7 @@ from juncture.incremental.sources.files import as_base64, is_bytes
 from juncture.incremental.sources.pipes import ChangeInput, EpochRule, PipesSource
 from juncture.incremental.state.records import EpochFile
 from juncture.incremental.view import View
-from juncture.runtime.sources import ParquetSource
+from juncture.runtime.parquet import ParquetSource
 
 if TYPE_CHECKING:
     from juncture.cli.view import ViewOptions

@@ -181,7 +181,7 @@ def _read_arrow(files: list[Path], target: Path) -> None:
 def _cast(files: Files, shown: str, types: Mapping[str, pa.DataType], target: Path) -> Files:
     from pyarrow.parquet import ParquetWriter
 
-    from juncture.runtime.sources import ParquetSource
+    from juncture.runtime.parquet import ParquetSource
 
     source = ParquetSource(files.paths, union_by_name=files.union_by_name)
     types = {name: data_type for name, data_type in types.items() if name in source.schema.names}

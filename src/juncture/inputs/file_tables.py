@@ -17,8 +17,8 @@ from juncture.files.text.read import TextFiles
 from juncture.inputs.files import Files
 from juncture.inputs.tables import InputTable, of_batches
 from juncture.runtime.footers import check_unchanged
+from juncture.runtime.parquet import ParquetSource
 from juncture.runtime.paths import FoundFile, IsData, kind_at, lake_format, listed, place_of
-from juncture.runtime.sources import ParquetSource
 
 
 def open_files(files: Files) -> ParquetSource | InputTable:

@@ -12,8 +12,9 @@ from juncture.columnar.key_encoding import Form, form_of
 from juncture.columnar.types import plain_type
 from juncture.kernels.array_types import Ints, Words
 from juncture.runtime.context import JoinContext
+from juncture.runtime.parquet import ParquetSource
 from juncture.runtime.scan import Extent, all_ends, extent_of, meets, parts_within
-from juncture.runtime.sources import ParquetSource, Source
+from juncture.runtime.sources import Source
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.condition import ResolvedInequality
 from juncture.spec.equi import ResolvedEqui

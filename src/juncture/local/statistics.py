@@ -30,8 +30,9 @@ from juncture.local.output.show import taken
 from juncture.planner.statistics import KeySample, SideStats, combined, sampled_from
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import MemoryBudget
+from juncture.runtime.parquet import ParquetSource
 from juncture.runtime.scan import ends_of, ends_of_column, extent_of
-from juncture.runtime.sources import ParquetSource, Source, TableSource
+from juncture.runtime.sources import Source, TableSource
 from juncture.runtime.spill import MEMORY_BYTES as SPOOLED_BYTES
 from juncture.runtime.spill import spooled
 from juncture.runtime.take import take

@@ -144,7 +144,7 @@ class ChangeFolders(Connector):
 
     def schema(self, table: ConnectorTable) -> pa.Schema:
         """Return the columns of the Parquet files in a folder, with those that describe changes."""
-        from juncture.runtime.sources import ParquetSource
+        from juncture.runtime.parquet import ParquetSource
 
         return ParquetSource([table.table]).schema
 

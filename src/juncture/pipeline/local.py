@@ -34,7 +34,7 @@ from juncture.pipeline.model import File, InterpolateStep, JoinStep, ManyStep, S
 from juncture.pipeline.sinks import adding, placed, sink_format
 from juncture.pipeline.sources import format_name, is_text, parquet_files, text_options
 from juncture.planner.plan import Plan
-from juncture.runtime.sources import ParquetSource
+from juncture.runtime.parquet import ParquetSource
 from juncture.spec.kinds import Spec
 
 _ROW_GROUP_ROWS = 1 << 20

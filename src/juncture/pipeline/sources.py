@@ -16,7 +16,7 @@ from juncture.files.text.types import as_text
 from juncture.inputs.files import Files
 from juncture.pipeline.model import SPARK_ONLY_FORMATS, SinkSection, SourceSection
 from juncture.planner.decision import Engine
-from juncture.runtime.sources import ParquetSource
+from juncture.runtime.parquet import ParquetSource
 
 if TYPE_CHECKING:
     from juncture.matching.order import Order

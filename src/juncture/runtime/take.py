@@ -20,7 +20,8 @@ from juncture.kernels import gather as kernels
 from juncture.kernels.array_types import Ints, Mask
 from juncture.kernels.hash import order_by_code
 from juncture.runtime.context import JoinContext
-from juncture.runtime.sources import ParquetSource, Source, TableSource, numbers_in_parts
+from juncture.runtime.parquet import ParquetSource
+from juncture.runtime.sources import Source, TableSource, numbers_in_parts
 from juncture.runtime.threads import Threads, slices
 
 Positions = npt.NDArray[np.int32]

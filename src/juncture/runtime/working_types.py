@@ -18,7 +18,8 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import in_halves, with_fields
 from juncture.columnar.conversion import converted, converted_columns, with_types
 from juncture.columnar.types import is_null_type
-from juncture.runtime.sources import ParquetSource, SameRows, Source, TableSource
+from juncture.runtime.parquet import ParquetSource
+from juncture.runtime.sources import SameRows, Source, TableSource
 from juncture.spec.resolved import Resolved
 
 Join = TypeVar("Join", bound=Resolved)

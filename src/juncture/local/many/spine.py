@@ -13,8 +13,9 @@ from juncture.local.asof.sides import Left, Side, read_codes
 from juncture.local.reasons import CodedKeys
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import MemoryBudget
+from juncture.runtime.parquet import ParquetSource
 from juncture.runtime.sort import Slots, rows_with_key, sort_slots
-from juncture.runtime.sources import ParquetSource, Source, TableSource
+from juncture.runtime.sources import Source, TableSource
 from juncture.runtime.take import select
 from juncture.spec.resolved import Resolved
 

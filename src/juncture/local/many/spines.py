@@ -17,7 +17,7 @@ from juncture.kernels.array_types import Ints
 from juncture.local.many.grid import grid_rows, values_between
 from juncture.local.many.plan import plan
 from juncture.planner.statistics import Resources
-from juncture.runtime.sources import ParquetSource
+from juncture.runtime.parquet import ParquetSource
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import OutputColumn
 from juncture.spec.spines import InterpolatedColumns, Interpolation, ResolvedGrid

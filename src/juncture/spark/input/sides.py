@@ -30,9 +30,9 @@ from juncture.errors import DataError, PlanError
 from juncture.inputs.file_tables import check_tasks_read
 from juncture.inputs.files import Files
 from juncture.ordered.sql import SqlDomain, sql_domain
+from juncture.runtime.parquet import ParquetSource
 from juncture.runtime.paths import FoundFile, Value, kind_at, uri_of
 from juncture.runtime.scan import Extent, extent_of, parts_within
-from juncture.runtime.sources import ParquetSource
 from juncture.spark.schema import arrow_schema, check_intervals, spark_schema
 from juncture.spark.tasks.feed import BatchFeed, Feed, FileFeed, Unit, plain_types
 from juncture.spark.tasks.scatter import encoded

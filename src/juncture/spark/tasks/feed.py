@@ -15,8 +15,9 @@ from juncture.columnar.conversion import converted
 from juncture.columnar.types import plain_type
 from juncture.runtime.context import JoinContext
 from juncture.runtime.footers import changed, read_footers
+from juncture.runtime.parquet import ParquetSource
 from juncture.runtime.paths import Value, file_at
-from juncture.runtime.sources import ParquetSource, Source
+from juncture.runtime.sources import Source
 from juncture.runtime.spill import spooled
 from juncture.spark.tasks.engine import RECEIVED_SHARE
 
