@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +70,7 @@ def check_case(case: Case, join: Callable[[Spec, pa.Table, pa.Table], pa.Table])
     assert problem is None, problem
 
 
+@cache
 def read_cases(kind: str) -> list[Case]:
     """Return the cases of a kind of join. A file's own ``left`` and ``right`` stand in where a case has none."""
     return [case for path in sorted((CASES / kind).glob("*.toml")) for case in read_file(kind, path)]
