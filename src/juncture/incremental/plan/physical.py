@@ -128,6 +128,8 @@ class _OperatorBuilder:
         self._futures: dict[PlanNode, Future] = {}
         self._needed: dict[ViewOperator, Future] = {}
         self._tops: dict[ArrangedOperator, list[TopOperator]] = {}
+        self._groups: dict[ViewOperator, GroupNode] = {}
+        self._joins: dict[SpecJoinOperator, JoinNode] = {}
         self._part_of_others: set[PlanNode] = set()
         self._used_once: set[PlanNode] = set()
 
@@ -211,11 +213,10 @@ class _OperatorBuilder:
         for (node, *_), arranged in self.graph.arrangements.items():
             if arranged.keeps:
                 self._retain(arranged, "rows", self._future(node), node.names)
-        for node, operator in self.graph.nodes.items():
-            if isinstance(node, GroupNode):
-                self._retain(operator, "groups", self._future(node), node.names)
-            elif isinstance(operator, SpecJoinOperator) and isinstance(node, JoinNode):
-                self._retain_sides(operator, node)
+        for operator, groups in self._groups.items():
+            self._retain(operator, "groups", self._future(groups), groups.names)
+        for join, joined in self._joins.items():
+            self._retain_sides(join, joined)
         for answer in self.graph.answers.values() if keeps_final else ():
             answer.futures, answer.retention = {}, "keeps all rows of the result"
         for arranged, tops in self._tops.items():
@@ -286,7 +287,9 @@ class _OperatorBuilder:
         self.graph.domains.append(domain)
         keys, values = node.names[: len(node.keys)], node.names[len(node.keys) :]
         label = f"group{' by ' * bool(keys)}{', '.join(keys)}: {', '.join(values)}" if values else "distinct"
-        return GroupOperator(label, self.operator(node.input), node.keys, node.aggregates, domain)
+        made = GroupOperator(label, self.operator(node.input), node.keys, node.aggregates, domain)
+        self._groups[made] = node
+        return made
 
     def top(self, node: TopNode) -> ViewOperator:
         arranged = self._arranged(node.input, ())
@@ -382,7 +385,9 @@ class _OperatorBuilder:
         spec = self._asof(node, named) if node.asof is not None else _where(node, named)
         texts = {name: shown(each, rows.names) for side, rows in sides.items() for name, each in named[side].items()}
         output = [names[place] for place in node.returned]
-        return SpecJoinOperator(_label(node), node.types, sources, named, spec, output, texts)
+        made = SpecJoinOperator(_label(node), node.types, sources, named, spec, output, texts)
+        self._joins[made] = node
+        return made
 
     def spec_join(self, node: SpecJoinNode) -> ViewOperator:
         sources: dict[Side, ViewOperator] = {"left": self.operator(node.left), "right": self.operator(node.right)}
