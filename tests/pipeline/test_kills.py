@@ -23,6 +23,8 @@ from support.command_process import Commands
 
 LIVES = 4, 200
 """How often a command is started before the last time: in each run of the tests, and in a nightly one."""
+FILES = 20
+"""How many batches of changes come before each start of a view."""
 
 
 @pytest.fixture(scope="module")
@@ -64,14 +66,16 @@ class Orders:
         write_tables(self._folder, {name: tables[self.files - 1] for name, (_, tables) in self._made.items()})
 
 
-def killed(commands: Commands, out: Path, chance: random.Random, change: Callable[[], object]) -> int:
-    """Kill a command at a random time, while it starts or after an epoch, and have changes come meanwhile."""
+def killed(commands: Commands, out: Path, chance: random.Random, change: Callable[[], object] | None = None) -> int:
+    """Kill a command while it starts or after an epoch. Changes that come meanwhile keep it running."""
     files, wants_epoch = len(list(out.glob("*"))), chance.random() < 0.7
     until_s = time.monotonic() + (60 if wants_epoch else chance.uniform(0, 0.5))
     while time.monotonic() < until_s and not (wants_epoch and len(list(out.glob("*"))) > files):
-        time.sleep(0.01)
-        change()
-    time.sleep(chance.uniform(0, 0.1))
+        time.sleep(0.001 if change is None else 0.01)
+        if change is not None:
+            change()
+    if change is not None:
+        time.sleep(chance.uniform(0, 0.1))
     return commands.end("kill")
 
 
@@ -120,14 +124,16 @@ VIEW = "SELECT k, count(*) AS n, sum(far) AS far FROM orders GROUP BY k"
 
 def test_a_view(commands, lives, tmp_path):
     chance = random.Random(lives)
-    made, tables = epochs(LEFT, chance, lives + 2)
+    # So many that the command is still at work when it is killed.
+    made, tables = epochs(LEFT, chance, FILES * (lives + 2))
     inputs, out, state = tmp_path / "orders.jsonl", tmp_path / "out", tmp_path / "state"
     run = ("--quiet", "view", VIEW, "--columns", "orders=k tinyint, on bigint, far bigint, n bigint", "-o", str(out))
     run += ("--changes", f"orders={inputs}", "--epoch-rows", "2", "--state", str(state))
     ends = Counter()
-    for life, rows in enumerate(made):
+    for life in range(lives + 2):
         with inputs.open("a") as file:
-            file.writelines(json.dumps(row) + "\n" for row in rows.to_pylist())
+            for rows in made[FILES * life : FILES * (life + 1)]:
+                file.writelines(json.dumps(row) + "\n" for row in rows.to_pylist())
         if life in (0, lives + 1):
             commands.begin(*run)
             assert commands.end() == 0
@@ -136,7 +142,7 @@ def test_a_view(commands, lives, tmp_path):
             ends[commands.end()] += 1
         else:
             commands.begin(*run)
-            ends[killed(commands, out, chance, lambda: None)] += 1
+            ends[killed(commands, out, chance)] += 1
     found = summed(pq.read_table(sorted(out.glob("*.parquet"))))
     groups = tables[-1].group_by("k").aggregate([([], "count_all"), ("far", "sum")])
     assert found == Counter(zip(*groups.to_pydict().values(), strict=True))
