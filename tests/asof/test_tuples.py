@@ -192,7 +192,7 @@ def tuples(draw: st.DrawFn) -> tuple[Tuples, list[pa.Array]]:
     rows, parts = draw(st.integers(0, 8)), []
     for kind in kinds:
         data_type, values = PARTS[kind]
-        drawn = draw(st.lists(st.none() | (values or DATES), min_size=rows, max_size=rows))
+        drawn = draw(st.lists(st.none() | (DATES if values is None else values), min_size=rows, max_size=rows))
         parts.append(pa.array(drawn, pa.int32()).cast(data_type) if values is None else pa.array(drawn, data_type))
     return Tuples(tuple(domain for part in parts if (domain := domain_of(part.type)))), parts
 
