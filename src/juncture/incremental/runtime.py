@@ -172,7 +172,8 @@ class Runtime:
 
     def _summed(self, changes: ChangeBatches) -> ChangeBatches:
         """Return changes of an answer, each row once."""
-        if self._identity is None or not changes:
+        # Most epochs of one change change one row, or none.
+        if self._identity is None or sum(len(weights) for _, weights in changes) < 2:
             return changes
         return [self._identity.consolidated(ChangeBatch.joined(changes, changes[0].rows.schema))[0]]
 

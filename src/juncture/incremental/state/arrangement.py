@@ -190,7 +190,7 @@ class Arrangement:
     def compact(self) -> None:
         """Merge runs of about one size, and runs that may have more deleted than living rows."""
         runs = self.memory
-        if 2 * self._removed > sum(len(run) for run in runs):
+        if self._removed and 2 * self._removed > sum(len(run) for run in runs):
             self._removed = 0
             runs = [run if run.weights.all() else merged([run], self.matching) for run in runs if run.weights.any()]
         while len(runs) >= _OF_ONE_SIZE:
