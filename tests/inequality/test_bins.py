@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from juncture.planner.statistics import Resources
 from juncture.spark.inequality.bins import SampledSide, choose_bins, equal_key_pairs, estimated_pairs
@@ -100,6 +101,15 @@ def test_nothing_to_look_at():
     infinite = SampledSide(np.zeros(1, np.int64), np.array([-np.inf]), np.array([np.inf]), 1.0, np.inf)
     bins = choose_bins(infinite, infinite, is_real=True, are_points=False, resources=resources(2))
     assert bins.left[-1] - bins.unit == 63
+
+
+@pytest.mark.filterwarnings("error")
+def test_values_may_be_farther_apart_than_the_greatest_float():
+    most, keys = np.finfo(np.float64).max, np.zeros(2, np.int64)
+    points = np.array([-most, most])
+    left = SampledSide(keys, np.array([-most, 0.0]), points, 2.0, most)
+    right = SampledSide(keys, points, points, 2.0, 0.0)
+    assert estimated_pairs(left, right) == 2
 
 
 def test_what_lies_at_an_infinity_is_not_long():

@@ -104,9 +104,10 @@ class _Neighbours:
         keys = np.unique(right.keys)
         ends = np.concatenate([right.first, left.first, left.last, [0.0]])
         ends = ends[np.isfinite(ends)]
-        self._low, extent = float(ends.min()), float(np.ptp(ends))
+        # Halves, since floats may be farther apart than the greatest float.
+        self._low, half_extent = float(ends.min()), float(ends.max()) / 2 - float(ends.min()) / 2
         # Keys are placed one after the other on one axis, with gaps between them.
-        self._scale = 0.25 / extent if extent else 1.0
+        self._scale = 0.125 / half_extent if half_extent else 1.0
         self._keys = keys
         self._places = np.sort(np.searchsorted(keys, right.keys) + self._place(right.first))
         self._weight = right.weight
