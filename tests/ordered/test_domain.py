@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
 from juncture.ordered.domain import Domain, Tolerance
 from juncture.ordered.kinds import domain_of
-from juncture.ordered.numbers import Floats, Integers
+from juncture.ordered.numbers import Decimals, Floats, Integers
 from juncture.ordered.times import Dates, Timestamps
 
 INTEGERS = st.integers(MIN_CODE, MAX_CODE) | st.sampled_from([MIN_CODE, MIN_CODE + 1, -1, 0, 1, MAX_CODE - 1, MAX_CODE])
@@ -86,3 +88,19 @@ def test_codes_of_unsigned_integers_are_shifted(value):
 )
 def test_the_domain_of_two_types(one, other, common):
     assert domain_of(one, other) == common
+
+
+def test_rough_codes_of_decimals_with_more_digits_than_fit_are_in_their_order() -> None:
+    wide, fine = pa.decimal256(76, 0), pa.decimal128(38, 9)
+    domain = Decimals(9)
+    rough = domain.rough([wide, fine])
+    texts = ["-" + 76 * "9", "-1e70", "-1.000000001", "-1", "0", "0.999999999", "1", "1e70", 76 * "9"]
+    values = [Decimal(text) for text in texts]
+    codes = []
+    for value in values:
+        data_type = fine if abs(value) < 10 else wide
+        codes += rough.codes(pa.array([value], data_type))[0].tolist()
+    assert codes == sorted(codes)
+    with localcontext(prec=100):
+        floors = [math.floor(Fraction(value) / domain.step / rough.steps) for value in values]
+    assert codes == floors

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import both, float_codes, floats, floats_of, integers_of, plain, raw_values, validity
@@ -282,18 +283,23 @@ class Decimals(Domain):
 
     def rough(self, types: Sequence[pa.DataType], /) -> Rough:
         """Return the highest 63 bits that a decimal of these types can have, rounded down."""
-        digits = min(int(max(each.precision - each.scale for each in types) + self.scale), _DIGITS_MAX)
+        whole_digits = int(max(each.precision - each.scale for each in types))
+        # Of long decimals, the last digits of the common scale do not fit.
+        scale = min(self.scale, _DIGITS_MAX - whole_digits)
+        digits = whole_digits + scale
         dropped = max(0, int(10**digits).bit_length() - 63)
         first, rest = divmod(dropped, 64)
 
         def codes(array: pa.Array) -> tuple[Ints, Mask | None]:
-            words = raw_values(array.cast(pa.decimal256(digits, self.scale)), np.uint64)
+            if array.type.scale > scale:
+                array = pc.round(array, scale, "down")
+            words = raw_values(array.cast(pa.decimal256(digits, scale)), np.uint64)
             highest = words[:, first] >> np.uint64(rest)
             if rest:
                 highest |= words[:, first + 1] << np.uint64(64 - rest)
             return np.asarray(highest.view(np.int64), np.int64), validity(array)
 
-        return Rough(codes, steps=2**dropped)
+        return Rough(codes, steps=2**dropped * 10 ** (self.scale - scale))
 
     def steps(self, array: pa.Array) -> list[Any]:
         """Return the units of the last digit."""
