@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import both, float_codes, floats, floats_of, integers_of, plain, raw_values, validity
@@ -292,6 +291,9 @@ class Decimals(Domain):
 
         def codes(array: pa.Array) -> tuple[Ints, Mask | None]:
             if array.type.scale > scale:
+                # Imported late, so that a command with a wrong argument ends at once.
+                import pyarrow.compute as pc
+
                 array = pc.round(array, scale, "down")
             words = raw_values(array.cast(pa.decimal256(digits, scale)), np.uint64)
             highest = words[:, first] >> np.uint64(rest)
