@@ -7,7 +7,7 @@ help:
 	@echo 'make demo          join a year of flights to the weather, on Spark'
 	@echo 'make demo-stream   join both as streams, and compare the result with the join of the tables'
 	@echo 'make demo-changes  maintain a query over a shop in a temporary PostgreSQL server'
-	@echo 'make test          run the tests on Spark Connect and classic Spark: eight minutes on two cores'
+	@echo 'make test          run the tests on Spark Connect and classic Spark: six minutes on two cores'
 	@echo 'make test ROOM=streams  run the tests in tests/streams'
 	@echo 'make test-all      run the long tests too, all cases under all algorithms; needs Chromium'
 	@echo 'make fuzz          compare random cases with their definition: KIND=views SECONDS=600 SEED=1 ENGINE=spark CASE=17'

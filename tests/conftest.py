@@ -19,7 +19,7 @@ from support.streaming import PARTITIONS, ROCKS, STORE
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# `ci` gives the same examples every time, as many as eight minutes on two cores allow for the whole suite; `nightly`
+# `ci` gives the same examples every time, as many as six minutes on two cores allow for the whole suite; `nightly`
 # gives others each night. HYPOTHESIS_PROFILE=thorough looks longer.
 QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
 settings.register_profile("ci", max_examples=8, derandomize=True, database=None, **QUIET)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pat
+import pytest
 from hypothesis import reject
 from hypothesis import strategies as st
 
 from juncture.columnar.types import plain_type
-from juncture.errors import SchemaError, SpecError
+from juncture.errors import DataError, SchemaError, SpecError
 from juncture.spec.compared import can_be_key
 from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
@@ -56,6 +58,15 @@ class NearExample:
 
     def defined_rows(self) -> pa.Table:
         return defined_rows(self.spec, self.left, self.right)
+
+    def defined_unless_refused(self, batches: Iterator[pa.RecordBatch]) -> pa.Table | None:
+        """Return the rows that the definition gives, or None if it refuses them, as the batches then have to."""
+        try:
+            return self.defined_rows()
+        except DataError as error:
+            with pytest.raises(DataError, match=error.name):
+                list(batches)
+            return None
 
     def __repr__(self) -> str:
         return f"{self.spec.to_dict()}\n{write_table(self.left)}\n\n{write_table(self.right)}\n"

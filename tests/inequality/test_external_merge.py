@@ -53,11 +53,8 @@ def test_parts_of_any_size_and_any_budget(kind, agg, data, part_rows, memory_byt
     join = example.resolve()
     sources = [spooled(side.schema, side.to_batches(), part_rows=part_rows) for side in (example.left, example.right)]
     batches = execute(join, *sources, "external_merge", memory_bytes=memory_bytes, threads=2)
-    try:
-        expected = example.defined_rows()
-    except DataError as error:
-        with pytest.raises(DataError, match=error.name):
-            list(batches)
+    expected = example.defined_unless_refused(batches)
+    if expected is None:
         return
     try:
         answer = pa.Table.from_batches(batches, join.user_schema(example.left.schema, example.right.schema))

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 import juncture as jn
 from inequality.strategies import near_examples
-from juncture.errors import DataError
 from juncture.local.equi import in_memory
 from juncture.local.equi import join as equi
 from juncture.runtime.sort import ExternalSorter
@@ -32,11 +31,8 @@ def test_equality_joins_give_the_same_rows(algorithm, data, memory_bytes):
     join = example.spec.resolve(example.left.schema, example.right.schema)
     sides = [spooled(side.schema, side.to_batches(), part_rows=3) for side in (example.left, example.right)]
     batches = execute(join, *sides, algorithm, memory_bytes=memory_bytes, in_order=False)
-    try:
-        expected = example.defined_rows()
-    except DataError as error:
-        with pytest.raises(DataError, match=error.name):
-            list(batches)
+    expected = example.defined_unless_refused(batches)
+    if expected is None:
         return
     answer = pa.Table.from_batches(batches, join.user_schema(example.left.schema, example.right.schema))
     assert difference(answer, expected, ordered=False) is None

@@ -119,7 +119,7 @@ def verified(file: File, schemas: Schemas, sample_rows: int | None, seed: int) -
             if isinstance(step, JoinStep):
                 found.append(_compared(name, "stream", rows[name], partial(_streamed, file, step, rows, chance, place)))
             if step is not None:
-                found.append(_compared(name, "changes", rows[name], partial(maintained, name)))
+                found.append(_compared(name, "changes", rows[name], partial(maintained.answer, name)))
         return VerifyReport(tuple(found), {name: rows[name].num_rows for name in file.sources if name in rows}, seed)
 
 
@@ -307,7 +307,7 @@ class _Maintained:
                     stack.close()
                     steps = stack.enter_context(closing(begin()))
 
-    def __call__(self, name: str) -> Answer:
+    def answer(self, name: str) -> Answer:
         """Return the rows of a step."""
         if name in self._refused:
             raise _RefusedError(self._refused[name])
