@@ -197,6 +197,18 @@ def test_renamed_columns_of_iceberg_tables_are_refused(catalog: Catalog) -> None
         jn.join(SPINE, table, on="id")
 
 
+def test_values_that_only_the_log_of_an_iceberg_table_has_are_refused(catalog: Catalog) -> None:
+    table = catalog.create_table("shop.sales", schema=SCHEMA)
+    with table.update_spec() as spec:
+        spec.add_field("day", IdentityTransform(), "day_part")
+    table.append(rows(random.Random(0), 5))
+    file = next(iter(table.scan().plan_files())).file.file_path.removeprefix("file://")
+    # As in folders that were imported from Hive.
+    pq.write_table(pq.ParquetFile(file).read().drop_columns(["day"]), file)
+    with pytest.raises(DataError, match=r"lacks the column 'day', whose value the log has"):
+        jn.join(SPINE, table, on="id")
+
+
 def delta_table(folder: Path) -> str:
     write_deltalake(str(folder), rows(random.Random(1), 9), partition_by=["day"])
     return str(folder)

@@ -35,14 +35,15 @@ class LakeTable:
     files: Sequence[FoundFile]
     partitions: Sequence[Mapping[str, Value]]  # the values that a file's columns have in all rows
     field_ids: Mapping[str, int] = field(default_factory=dict)  # of Iceberg's columns, by which files store them
+    logged: Sequence[frozenset[str]] = ()  # for each file, the columns whose values the log has if the file lacks them
     live_rows: Mapping[int, Mask] = field(default_factory=dict)  # of files with deleted rows, by number
 
     def check_files(self, footers: Sequence[Footer]) -> None:
         """Refuse files whose columns are not those of the table under the same names."""
-        for file, footer, partition in zip(self.files, footers, self.partitions, strict=True):
+        for number, (file, footer, partition) in enumerate(zip(self.files, footers, self.partitions, strict=True)):
             stored = {name: footer.schema.field(name) for name in footer.schema.names}
             ids = {name: int((each.metadata or {}).get(b"PARQUET:field_id", -1)) for name, each in stored.items()}
-            names = {number: name for name, number in ids.items() if number >= 0}
+            names = {field_id: name for name, field_id in ids.items() if field_id >= 0}
             for column in self.schema:
                 wanted = self.field_ids.get(column.name)
                 name = names.get(wanted) if wanted is not None and names else column.name
@@ -51,6 +52,8 @@ class LakeTable:
                 if name is None and column.name in stored:
                     raise self._refusal(f"{file.path!r} has another column of the name {column.name!r}")
                 here = stored.get(column.name)
+                if here is None and self.logged and column.name in self.logged[number]:
+                    raise self._refusal(f"{file.path!r} lacks the column {column.name!r}, whose value the log has")
                 if here is not None and column.name in partition:
                     raise self._refusal(f"{file.path!r} has the partition column {column.name!r}")
                 if here is not None and pat.is_nested(column.type) and not _is_alike(here.type, column.type):
@@ -132,7 +135,17 @@ def _iceberg(path: str, metadata: str, version: int | None) -> LakeTable:
         _found(path, [task.file.file_path for task in tasks]),
         [{}] * len(tasks),
         {column.name: column.field_id for column in schema.fields},
+        [_logged(schema, table.specs()[task.file.spec_id]) for task in tasks],
     )
+
+
+def _logged(schema: Any, partitioning: Any) -> frozenset[str]:
+    """Return the columns of an Iceberg table that may be missing in a file without being null."""
+    from pyiceberg.transforms import IdentityTransform
+
+    by_value = {each.source_id for each in partitioning.fields if isinstance(each.transform, IdentityTransform)}
+    columns = (each for each in schema.fields if each.field_id in by_value or each.initial_default is not None)
+    return frozenset(each.name for each in columns)
 
 
 def _current_metadata(path: str, filesystem: pa.fs.FileSystem, folder: str) -> str:
