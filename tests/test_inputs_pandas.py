@@ -299,6 +299,9 @@ FILLED = {
     "times": (pd.to_datetime(["2026", None]), pd.to_datetime(["2027", None])),
     "categories": (pd.Categorical(["b", "a"], ["b", "a"]), pd.Categorical(["c", "a"])),
     "ordered": (pd.Categorical(["b", "a"], ["b", "c", "a"], ordered=True), pd.Categorical(["c", "a"])),
+    "categories of far times": tuple(
+        pd.Categorical(np.array(years, "datetime64[us]")) for years in (["90000", "2026"], ["2027", "2026"])
+    ),
     "objects": (np.array(["x", None], object), np.array(["y", None], object)),
     "text": (pd.array(["x", None], dtype="string"), pd.array(["y", None], dtype="string")),
     "of Arrow": (pd.array([1, 2], dtype="int64[pyarrow]"), pd.array([3, 2], dtype="int64[pyarrow]")),
@@ -316,7 +319,9 @@ def test_right_keys_fill_left_ones_in_their_type(name, how):
     shown = [0, 1] if how == "full" else equal
     unmatched = [0] if equal else [0, 1]
     assert repr(answer.to_list()) == repr([*ours[shown].to_list(), *theirs[unmatched].to_list()])
-    dtype = {"whole and nullable": "Int64", "categories": pd.CategoricalDtype(["b", "a", "c"])}.get(name, ours.dtype)
+    dtype = "Int64" if name == "whole and nullable" else ours.dtype
+    if isinstance(dtype, pd.CategoricalDtype) and not dtype.ordered:
+        dtype = pd.CategoricalDtype(dtype.categories.append(pd.Index(theirs[unmatched])))
     assert answer.dtype == dtype
 
 

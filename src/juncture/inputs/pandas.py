@@ -284,8 +284,7 @@ def _as_categories(column: pa.ChunkedArray, dtype: pd.CategoricalDtype, name: st
             "of unmatched right rows. Cast it to object.",
             name="JN-LIBRARY-TYPE",
         )
-    series = column.to_pandas()
-    values = pd.Categorical(series).remove_unused_categories()
+    values = pd.Categorical(column.to_pandas()).remove_unused_categories()
     added = [value for value in values.categories if value not in dtype.categories]
     if added and dtype.ordered:
         raise DataError(
@@ -294,4 +293,5 @@ def _as_categories(column: pa.ChunkedArray, dtype: pd.CategoricalDtype, name: st
             name="JN-LIBRARY-VALUE",
         )
     categories = dtype.categories.append(pd.Index(added, dtype=values.categories.dtype)) if added else dtype.categories
-    return pd.Categorical(series.astype(object), categories=categories, ordered=bool(dtype.ordered))
+    codes = np.append(categories.get_indexer(values.categories), -1)[values.codes]
+    return pd.Categorical.from_codes(codes, categories=categories, ordered=bool(dtype.ordered))
