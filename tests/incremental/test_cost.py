@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import juncture as jn
+from juncture.incremental.changes.identity import identity_of
 from juncture.incremental.operators.asof import AsofOperator
 from juncture.incremental.operators.recompute import AggregateOperator
+from juncture.incremental.state.arrangement import Arrangement, Journal
+from juncture.incremental.state.run import Delta
 
 ROWS = 4_000
 SCHEMA = pa.schema({"on": pa.int64(), "v": pa.int64()})
@@ -40,3 +44,26 @@ def test_a_row_of_a_hot_key(spec, most, monkeypatch):
         join.apply(right=changed)
     assert len(seen) == 4
     assert all(0 < asked <= most and candidates <= 2 * most for asked, candidates in seen), seen
+
+
+@pytest.mark.parametrize(("searches", "most_runs", "most_copies"), [(0, 128, 2), (400, 24, 3)])
+def test_runs_are_merged_for_searches(searches, most_runs, most_copies):
+    epochs, size = 800, 4_096
+    schema = pa.schema({"0": pa.int64()})
+    identity = identity_of(schema, "rows")
+    arrangement = Arrangement(schema, identity, 0)
+    no_codes, copies, runs = np.zeros((0, size), np.int64), 0, 0
+    for epoch in range(epochs):
+        batch = pa.record_batch([np.arange(size) + epoch * size], schema=schema)
+        keys = np.zeros(size, np.int32)
+        delta = Delta.of(batch, np.ones(size, np.int64), keys, no_codes, identity.hashes(batch))
+        arrangement.change(delta, [], no_codes, Journal())
+        for _ in range(searches):
+            arrangement.count_search(1)
+        before = {id(run) for run in arrangement.memory}
+        arrangement.compact()
+        copies += sum(len(run) for run in arrangement.memory if id(run) not in before)
+        runs = max(runs, len(arrangement.memory))
+    assert arrangement.rows == epochs * size
+    assert runs <= most_runs
+    assert copies <= most_copies * epochs * size

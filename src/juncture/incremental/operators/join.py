@@ -318,6 +318,7 @@ def matches_of(codes: Codes, arranged: ArrangedOperator, *, is_changed: bool) ->
     no_codes = np.zeros((0, len(codes)), np.int64)
     pages = arranged.arrangement.pages
     passing = () if pages is None else pages.pass_matches(codes, no_codes)
+    arranged.arrangement.count_search(len(codes))
     runs = list(arranged.arrangement.runs)
     # Rows that this epoch deletes must not match, because joins of many inputs would multiply pairs that cancel out.
     deletes = arranged.deletes(runs) if is_changed else None

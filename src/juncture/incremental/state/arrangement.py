@@ -22,6 +22,9 @@ from juncture.spec.schema import Side
 _ROWS_AT_ONCE = 1 << 14  # number of rows that are read at once when the states of all rows are read
 
 _OF_ONE_SIZE = 8  # this many runs of about one size are merged, so each row is copied a logarithmic number of times
+_SMALL_MERGE = 1 << 17  # up to this number of rows, runs are merged even if they are rarely searched
+_SEARCH_OF_RUN = 64  # a search of a run takes as long as a merge needs to copy this number of rows,
+_ROWS_OF_SEARCH = 4  # and one more for this many rows that are searched for
 
 
 def interval_codes(codes: Ints) -> IntTable:
@@ -83,6 +86,7 @@ class Arrangement:
         self.matching = matching
         self._unique = unique
         self._removed = 0
+        self._search_cost = 0  # cost of searches since the last large merge, in rows that a merge copies
         self.evicted_to = 0  # number of rows after the last eviction
         self.rows_least = 1 << 10  # up to this number of rows, final rows are not removed
 
@@ -101,21 +105,28 @@ class Arrangement:
         """The runs in memory: all rows, or those that are not on disk and the fetched ones."""
         return self.memory if self.pages is None else [*self.memory, *self.pages.fetched]
 
+    def count_search(self, rows: int) -> None:
+        """Count a search of the runs in memory for some rows, which a merge makes cheaper."""
+        self._search_cost += max(0, len(self.memory) - 1) * (_SEARCH_OF_RUN + rows // _ROWS_OF_SEARCH)
+
     def matching_rows(self, delta: Delta) -> Iterator[tuple[Run, Codes, Codes]]:
         """Yield the rows that those of the other side match, as `Delta.find` does."""
         if self.pages is not None:
             first = delta.first
             self.pages.fetch_matches(delta.keys[first:], np.ascontiguousarray(delta.codes[:, first:]))
+        self.count_search(len(delta))
         return delta.find(self.runs)
 
     def between(self, keys: Codes, low: Ints, high: Ints) -> Iterator[tuple[Run, Codes, Codes]]:
         """Yield rows of ascending keys between inclusive code limits: run, numbers of limits, positions in the run."""
         if self.pages is not None:
             self.pages.fetch_between(keys, low, high)
+        self.count_search(len(keys))
         yield from matches_in(self.runs, keys, np.stack([~low, high]))
 
     def neighbours(self, keys: Codes, codes: Ints, nth: int, found: Ints, *, forward: bool) -> None:
         """Find the code of the nth row of each key from some codes on, or a nearer one: `nth_neighbours`."""
+        self.count_search(len(keys))
         for run in self.memory:
             run_codes = np.ascontiguousarray(run.codes[0])
             nth_neighbours(keys, codes, run.groups, run.starts, run_codes, run.weights, nth, forward, found)
@@ -135,6 +146,8 @@ class Arrangement:
             sought = np.flatnonzero(remaining)
             codes = np.take(delta.codes, sought, axis=1)
             self.pages.fetch_equal(delta.keys[sought], codes, delta.hashes[sought])
+        if remaining.any():
+            self.count_search(len(delta))
         # The rows that were fetched last are probably those of this delta.
         for run in [*self.memory, *([] if self.pages is None else reversed(self.pages.fetched))]:
             if not remaining.any():
@@ -188,15 +201,25 @@ class Arrangement:
         self._removed += 0 if run.is_fetched else int(np.count_nonzero(weights == 0))
 
     def compact(self) -> None:
-        """Merge runs of about one size, and runs that may have more deleted than living rows."""
+        """Merge runs of about one size, and runs that may have more deleted than living rows.
+
+        A large merge waits until searches of several runs have cost as much, so rows that are never searched for, such
+        as an answer that only grows, are copied once.
+        """
         runs = self.memory
         if self._removed and 2 * self._removed > sum(len(run) for run in runs):
             self._removed = 0
             runs = [run if run.weights.all() else merged([run], self.matching) for run in runs if run.weights.any()]
         while len(runs) >= _OF_ONE_SIZE:
             last = runs[-_OF_ONE_SIZE:]
-            if any(len(run) > _OF_ONE_SIZE * len(last[-1]) for run in last):
+            # A run that was merged once more than the others is not of their size.
+            if any(2 * len(run) > _OF_ONE_SIZE * len(last[-1]) for run in last):
                 break
+            rows = sum(len(run) for run in last)
+            if rows > _SMALL_MERGE:
+                if self._search_cost < rows:
+                    break
+                self._search_cost -= rows
             try:
                 runs = [*runs[:-_OF_ONE_SIZE], merged(last, self.matching)]
             except pa.ArrowException:
