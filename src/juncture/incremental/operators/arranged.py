@@ -124,7 +124,8 @@ class ArrangedOperator(ViewOperator):
 
     def _step_in_parts(self, batches: ChangeBatches) -> ChangeBatches:
         """Compute the delta in ranges of hashes, so that rows are copied in parts. Inserts and deletes are apart."""
-        changes = []
+        changes: ChangeBatches = []
+        deleted: dict[int, list[Slots]] = {}
         whole = [not any(batch.column(place).null_count for batch, _ in batches) for place in range(len(self.schema))]
         count = sum(int(np.count_nonzero(weights > 0)) for _, weights in batches)
         inserts = RunConcatenator(count, self.schema, whole, (0, 0), 0)
@@ -133,8 +134,16 @@ class ArrangedOperator(ViewOperator):
             inserts.add(part.some(np.flatnonzero(part.weights > 0)).as_run())
             deletes, slots, missing = self.arrangement.locate(part.some(np.flatnonzero(part.weights < 0)))
             assert not missing.any(), f"{self.label} received deletes of rows that it does not store"
-            self._slots += [replace(each, rows=each.rows[:0].copy()) for each in slots]
-            changes.append(deletes.changes)
+            slots = [replace(each, rows=each.rows[:0].copy()) for each in slots]
+            self._slots += slots
+            if len(slots) == 1 and len(slots[0].positions) == len(deletes):
+                deleted.setdefault(id(slots[0].run), []).append(slots[0])
+            else:
+                changes.append(deletes.changes)
+        for slots in deleted.values():
+            # All rows of a run are returned without a copy.
+            rows = slots[0].run.taken(np.concatenate([each.positions for each in slots]))
+            changes.append(ChangeBatch(rows, np.concatenate([each.weights for each in slots])))
         inserted = inserts.run()
         if inserted is not None:
             run, _ = inserted

@@ -27,7 +27,7 @@ from juncture.incremental.state.run import Delta, matches_in
 from juncture.kernels.array_types import Codes, Ints, Positions
 from juncture.kernels.hash_table import EMPTY
 
-_CHUNK_ROWS = 1 << 20  # rows to join at a time
+_CHUNK_ROWS = 1 << 18  # rows to join at a time
 
 Piece = tuple[Ints, pa.RecordBatch, Codes, Ints]
 """Row numbers with a match, the matching batch, positions in it, and weights."""
