@@ -11,6 +11,7 @@ import pyarrow as pa
 import juncture as jn
 
 AGGREGATES = {"*": "count", "value": ["sum", "min", "last", ("quantile", 0.5), "list", ("arg_max", "known")]}
+SUMS = {"*": "count", "value": ["sum", "count"]}
 
 SPINE = pa.schema(
     [("id", pa.int64()), ("ts", pa.int64()), ("until", pa.int64()), ("key", pa.string()), ("part", pa.int32())]
@@ -87,10 +88,11 @@ def _right(chance: random.Random, number: int, *, in_process: bool) -> jn.Right:
     if kind == "range":
         lower, upper = chance.choice([(-5, 0), (None, -1), (0, 3), (-2, None)])
         closed = chance.choice(["both", "left", "right", "none"])
-        spec = jn.Range(on="ts", by=by, lower=lower, upper=upper, closed=closed, how=how, agg=AGGREGATES)
+        agg: Any = chance.choice([AGGREGATES, SUMS])
+        spec = jn.Range(on="ts", by=by, lower=lower, upper=upper, closed=closed, how=how, agg=agg)
         if chance.random() < 0.4:
             windows = {"near": (-2, 0), "far": (-9, -4), "all": (None, 3)}
-            spec = jn.Range(on="ts", by=by, windows=windows, closed=closed, how=how, agg=AGGREGATES)
+            spec = jn.Range(on="ts", by=by, windows=windows, closed=closed, how=how, agg=agg)
         algorithm = chance.choice(["auto", "binary_search"])
         return jn.Right(
             table, spec, prefix=prefix, check_available_at=chance.choice([None, "known"]), algorithm=algorithm

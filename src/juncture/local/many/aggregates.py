@@ -15,6 +15,7 @@ from juncture.local.inequality import join as inequality
 from juncture.local.keys import Keys
 from juncture.local.kinds import execute
 from juncture.local.many.spine import Spine
+from juncture.local.many.window_sums import can_stream, streamed_sums
 from juncture.ordered.arithmetic import TooWideError
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source, TableSource
@@ -73,12 +74,16 @@ class _SpineKeys:
         codes[:] = columns[0]
 
 
-def _in_order(join: ResolvedInequality, spine: Spine, left: Source, right: Source, context: JoinContext) -> pa.Table:
+def _in_order(join: ResolvedRange, spine: Spine, left: Source, right: Source, context: JoinContext) -> pa.Table:
     """Return the aggregates of each row of the spine, found in the order of keys and time.
 
     Successive rows search and fold neighbouring memory in this order; in another one each misses the cache.
     """
     spine_keys, slots = spine.order(join, left)
+    if can_stream(join):
+        sums = streamed_sums(join, spine_keys, slots, left, right, context)
+        if sums is not None:
+            return pa.table(sums, schema=join.output_schema)
     coded = replace(join, left_by=(_CODES,))
     names = [name for name in coded.compared("left") if name != _CODES]
     # The last row is that of all rows without a key or a time.

@@ -41,7 +41,7 @@ class _ManyExecution:
 
     def execute(self, report: Report | None) -> Any:
         """Return the joined table."""
-        with join_context(memory_bytes=self.resources.memory_bytes, report=report) as context:
+        with self._context(report) as context:
             left, context = read_spine(self.spine.source(context), context)
             spine, answers = Spine(context), list[tuple[Answer, InputTable]]()
             for each in self.tables:
@@ -53,7 +53,7 @@ class _ManyExecution:
 
     def match_report(self) -> ManyReport:
         """Return what becomes of the rows of the spine in each table."""
-        with join_context(memory_bytes=self.resources.memory_bytes) as context:
+        with self._context(None) as context:
             left, context = read_spine(self.spine.source(context), context)
             spine, reports = Spine(context), {}
             for each in self.tables:
@@ -62,6 +62,12 @@ class _ManyExecution:
                     algorithm = self._algorithm(each, *sides)
                     reports[each.table.name] = report_of(each.table, algorithm, spine, *sides, context)
             return ManyReport(reports)
+
+    def _context(self, report: Report | None) -> JoinContext:
+        resources = self.resources
+        return join_context(
+            threads=resources.cores, memory_bytes=resources.memory_bytes, report=report, sizes=resources.sizes
+        )
 
     def _algorithm(self, each: _TableInput, left: Source, right: Source) -> str:
         """Return the algorithm that serves now that streams have been counted."""
