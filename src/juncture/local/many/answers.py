@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,6 +36,8 @@ from juncture.spec.schema import left_columns
 LOOKUP = "lookup"
 """The algorithm that looks up the keys of right rows among those of the spine."""
 
+_BUFFER_SHARE = 1 / 8
+"""The share of memory that the columns of a table may take which are decoded with its keys."""
 
 Finder = Callable[[Any, ResolvedTable, Spine, Source, Source, JoinContext], Ints]
 """Returns the right row of each row of the spine, in working types; -1 where there is none."""
@@ -57,6 +59,7 @@ class Answer:
     matched: Mask | None  # which rows have a match; None if not requested
     pointers: Ints | None  # its right row, -1 without one; None if matches are aggregated
     aggregates: pa.Table | None  # the aggregates of its matches, if they are aggregated
+    gathered: Mapping[str, pa.ChunkedArray]  # columns of its right rows, if they have been gathered
 
     def columns(self, names: list[str], kept: Ints | None, schema: pa.Schema, context: JoinContext) -> pa.Table:
         """Return columns that are added to some rows of the spine (None for all), in the types of a schema."""
@@ -67,10 +70,11 @@ class Answer:
             rows = rows if kept is None else rows.take(pa.array(kept))
         else:
             assert self.pointers is not None
-            pointers = self.pointers if kept is None else np.ascontiguousarray(self.pointers[kept])
             sources = {column.name: column.source for column in self.table.columns}
-            wanted = list(dict.fromkeys(sources[name] for name in names))
-            gathered = dict(zip(wanted, gather(self.right, wanted, pointers, context, "payload"), strict=True))
+            gathered = self.gathered
+            if not gathered:
+                pointers = self.pointers if kept is None else np.ascontiguousarray(self.pointers[kept])
+                gathered = _gathered(self.right, [sources[name] for name in names], pointers, context)
             rows = pa.table([gathered[sources[name]] for name in names], names=names)
         return pa.Table.from_batches(restore_types(rows.to_batches(), schema), schema)
 
@@ -85,14 +89,16 @@ def answer(
     *,
     more: tuple[Aggregate, ...] = (),
     marks_matches: bool = False,
+    gathers: bool = False,
 ) -> Answer:
     """Find what a table adds to each row of the spine.
 
     `algorithm` is `LOOKUP` or one of the kind of join. The context has all of the memory, since tables come one after
     the other. `more` are further aggregates. With `marks_matches`, the rows with a match are marked, though none is
-    dropped.
+    dropped. With `gathers`, all columns of the right rows are gathered: a file is read once if they fit in memory.
     """
-    context = context.within(MemoryBudget(context.memory.total_bytes))
+    total_bytes = context.memory.total_bytes
+    context = context.within(MemoryBudget(total_bytes))
     whole = table.keeping
     whole = replace(whole, aggregates=(*whole.aggregates, *more))
     join: Any
@@ -101,9 +107,26 @@ def answer(
         matched, columns = aggregated(
             join, spine, left, right, algorithm, context, marks_matches=marks_matches or table.drops_unmatched
         )
-        return Answer(table, join, right, matched, None, columns)
-    pointers = FINDERS[join.spec.joined_as][algorithm](join, table, spine, left, right, context)
-    return Answer(table, join, right, pointers >= 0, pointers, None)
+        return Answer(table, join, right, matched, None, columns, {})
+    names = [column.source for column in table.columns] if gathers else []
+    near = right
+    if names and (buffer_bytes := right.plain_bytes_of(names)) <= total_bytes * _BUFFER_SHARE:
+        near, context = right.buffering(names), context.within(MemoryBudget(total_bytes - buffer_bytes))
+    pointers = FINDERS[join.spec.joined_as][algorithm](join, table, spine, left, near, context)
+    return Answer(table, join, right, pointers >= 0, pointers, None, _gathered(near, names, pointers, context))
+
+
+def _gathered(right: Source, names: Sequence[str], pointers: Ints, context: JoinContext) -> dict[str, pa.ChunkedArray]:
+    names = list(dict.fromkeys(names))
+    return dict(zip(names, gather(right, names, pointers, context, "payload"), strict=True))
+
+
+def can_gather(tables: Iterable[ResolvedTable], spine: InputTable | None) -> bool:
+    """Return whether to gather the columns of each table at once: no row of the spine is dropped later.
+
+    Tables of other libraries take their rows themselves.
+    """
+    return (spine is None or spine.frame is None) and not any(table.drops_unmatched for table in tables)
 
 
 Answers = Sequence[tuple[Answer, InputTable]]
@@ -165,9 +188,11 @@ def join_tables(
 ) -> pa.Table:
     """Return the rows of a spine with the columns of its tables. Errors name the table."""
     spine, answers = Spine(context), list[tuple[Answer, InputTable]]()
+    gathers = can_gather(tables, None)
     for table, right in zip(tables, rights, strict=True):
         with about(table.name):
-            found = answer(table, task_algorithm(table, left, right, context), spine, left, right, context)
+            algorithm = task_algorithm(table, left, right, context)
+            found = answer(table, algorithm, spine, left, right, context, gathers=gathers)
             answers.append((found, InputTable(schema=table.join.right_schema)))
     return _table_of(schema, left, answers, _kept_rows(answers), context)
 

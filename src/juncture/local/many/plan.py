@@ -9,7 +9,7 @@ from typing import Any
 from juncture.inputs.tables import InputTable
 from juncture.local.computed import with_computed
 from juncture.local.kinds import planning_input
-from juncture.local.many.answers import Answer, about, answer, together
+from juncture.local.many.answers import Answer, about, answer, can_gather, together
 from juncture.local.many.report import report_of
 from juncture.local.many.spine import Spine, read_spine
 from juncture.local.statistics import Input
@@ -44,10 +44,12 @@ class _ManyExecution:
         with self._context(report) as context:
             left, context = read_spine(self.spine.source(context), context)
             spine, answers = Spine(context), list[tuple[Answer, InputTable]]()
+            gathers = can_gather((each.table for each in self.tables), self.spine.input_table)
             for each in self.tables:
                 with about(each.table.name):
                     sides = _sides(each, left, context)
-                    found = answer(each.table, self._algorithm(each, *sides), spine, *sides, context)
+                    algorithm = self._algorithm(each, *sides)
+                    found = answer(each.table, algorithm, spine, *sides, context, gathers=gathers)
                     answers.append((found, each.right.input_table))
             return self.spine.input_table.restore(together(self.spine.input_table, left, answers, context))
 
