@@ -228,6 +228,37 @@ def distance_between(low: Any, high: Any, floating: bool) -> Any:
     return np.uint64(high) - np.uint64(low)
 
 
+@inlined
+def _choose_only(
+    on: Any, rows: Any, first_slot: Any, end_slot: Any, best: Any, forward: Any, tolerance: Any, tolerance_step: Any,
+    floating: Any, pointers: Any, codes: Any, counts: Any,
+) -> None:  # fmt: skip
+    """Write matches as `choose` does, where each slot has one candidate: without a branch that is hard to predict."""
+    flat, last_word, flip = best.reshape(-1), best.shape[2] - 1, np.int64(-1 if forward else 0)
+    matched = beyond = np.int64(0)
+    for slot in range(first_slot, end_slot):
+        next_row = np.int64(rows[min(slot + _AHEAD, end_slot - 1)])
+        prefetch(pointers, np.uint64(max(next_row, ~next_row)))
+        row = np.int64(rows[slot])
+        mask = row >> np.int64(63)
+        row ^= mask
+        place = slot * best.shape[2]
+        value, pointer = flat[place] ^ flip, flat[place + last_word]
+        low, high = (on[slot], value) if forward else (value, on[slot])
+        is_near = (distance_between(low, high, floating) <= tolerance[row * tolerance_step]) & (mask == 0)
+        here = np.int64(pointer != NOWHERE)
+        good = here & np.int64(is_near)
+        # NOWHERE is all bits.
+        pointers[row, 0] = pointer | (good - 1)
+        if len(codes) > 0 and good:
+            codes[row, 0] = value
+        matched += good
+        beyond += here - good
+    counts[MATCHED] += matched
+    counts[BEYOND] += beyond
+    counts[NOTHING] += end_slot - first_slot - matched - beyond
+
+
 @compiled
 def choose(
     on: Ints,
@@ -260,6 +291,12 @@ def choose(
     places_behind = behind.shape[1] if len(behind) > 0 else 0
     places_ahead = ahead.shape[1] if len(ahead) > 0 else 0
     places_most = max(places_behind, places_ahead)
+    if places_behind + places_ahead == 1 and wanted == 1:
+        _choose_only(
+            on, rows, first_slot, end_slot, ahead if places_ahead else behind, places_ahead == 1, tolerance,
+            tolerance_step, floating, pointers, codes, counts,
+        )  # fmt: skip
+        return
     for slot in range(first_slot, end_slot):
         next_row = np.int64(rows[min(slot + _AHEAD, end_slot - 1)])
         next_place = np.uint64(max(next_row, ~next_row) * wanted)

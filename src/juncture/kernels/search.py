@@ -31,6 +31,8 @@ GROUP_COLUMNS = 4
 in the index (-1 if the group is empty).
 """
 
+_AHEAD = 32  # number of queries by which the line of a group is prefetched
+
 BLOCK = 64
 """Queries in lockstep: enough to keep the memory busy, few enough for the first-level cache."""
 
@@ -141,8 +143,10 @@ def partition_count(
     bucket is -1. A partition is ``bucket >> shift``, so partitions are ranges of slots; its queries are added to
     ``counts``.
     """
-    kept = 0
+    kept, lines = 0, groups.reshape(-1)
     for query in range(len(keys)):
+        later = np.int64(keys[min(query + _AHEAD, len(keys) - 1)])
+        prefetch(lines, np.uint64(GROUP_COLUMNS * max(later, np.int64(0))))
         key = keys[query]
         buckets[query] = -1
         if key < 0:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
-from juncture.runtime.memory import MEMORY_BYTES, MemoryBudget
+import numpy as np
+import numpy.typing as npt
+
+from juncture.runtime.memory import MEMORY_BYTES, MemoryBudget, pooled_array
 from juncture.runtime.progress import Progress, Report
 from juncture.runtime.spill import SpillFolder
 from juncture.runtime.threads import SIZES, Sizes, Threads
+
+_POOLED_BYTES_MOST = 64 << 20
+"""The size up to which arrays are in memory that the allocator keeps for others."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,13 @@ class JoinContext:
     def alone(self) -> JoinContext:
         """Return the context with one thread, for a task that runs in parallel with others."""
         return self if self.threads.count == 1 else replace(self, threads=Threads(1, self.threads.sizes))
+
+    def array(self, shape: int | tuple[int, ...], data_type: npt.DTypeLike) -> npt.NDArray[Any]:
+        """Return an array without values, in memory that later ones reuse unless it is large or memory is short."""
+        length = math.prod(shape) if isinstance(shape, tuple) else shape
+        if self.threads.is_frugal or length * np.dtype(data_type).itemsize > _POOLED_BYTES_MOST:
+            return np.empty(shape, data_type)
+        return pooled_array(length, data_type).reshape(shape)
 
     def quiet(self) -> JoinContext:
         """Return the same context without the progress callback."""

@@ -81,7 +81,9 @@ class _Pass:
         self.directions = directions
         self.index = SlotIndex(slots, context)
         words = len(right.code_columns) + 2
-        self.best = [np.full((len(slots), places, words), kernels.NOWHERE, np.int64) for _ in directions]
+        self.best = [context.array((len(slots), places, words), np.int64) for _ in directions]
+        for best in self.best:
+            best[:] = kernels.NOWHERE
         self.ties = [_Ties() for _ in directions]
         self.batches, rows = batches_of(right, context, 8 * len(right.code_columns))
         self.context = context

@@ -27,7 +27,6 @@ from juncture.local.reasons import row_text
 from juncture.ordered.arithmetic import TooWideError
 from juncture.ordered.domain import Coder, RankCoder
 from juncture.runtime.context import JoinContext
-from juncture.runtime.memory import pooled_array
 from juncture.runtime.sort import ROWS_MOST
 from juncture.runtime.sources import Source
 from juncture.runtime.threads import grouped
@@ -132,14 +131,12 @@ class Search:
 
     def pieces(self, room_bytes: int) -> Iterator[tuple[int, Found]]:
         """Yield the matches of as many left rows at a time as fit in `room_bytes`, with the number of the first one."""
-        # Where memory is short, what the allocator keeps for the next join would count.
-        allocate = np.empty if self._context.threads.is_frugal else pooled_array
         most, sizes = min(ROWS_MOST, room_bytes // self.row_bytes), self._left.part_rows
         pieces = [range(parts[0], parts[-1] + 1) for parts in grouped(range(len(sizes)), most, sizes.__getitem__)]
         first = 0
         for piece in pieces or [range(0)]:
             rows = sum(sizes[piece.start : piece.stop])
-            pointers = allocate(rows * self._wanted, np.int64).reshape(-1, self._wanted)
+            pointers = self._context.array((rows, self._wanted), np.int64)
             codes = np.empty((len(pointers) * self._keep_codes, self._wanted), np.int64)
             nearest = np.full((len(pointers) * self._seeks_nearest, 1), kernels.NOWHERE, np.int64)
             counts = self._persist(piece, pointers, codes, nearest)

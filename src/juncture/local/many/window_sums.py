@@ -25,7 +25,7 @@ from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE, TooWideError
 from juncture.ordered.domain import Domain
 from juncture.ordered.kinds import domain_of
 from juncture.runtime.context import JoinContext
-from juncture.runtime.memory import MemoryBudget, pooled_array
+from juncture.runtime.memory import MemoryBudget
 from juncture.runtime.sort import Slots
 from juncture.runtime.sources import Source
 from juncture.runtime.take import gather
@@ -143,7 +143,7 @@ class _Window:
     def __init__(self, slots: Slots, low: Ints, high: Ints, words: int, context: JoinContext) -> None:
         self.low, high = (np.append(codes, np.zeros(WINDOW, np.int64)) for codes in (low, high))
         self.index = SlotIndex(replace(slots, on=high), context)
-        self.totals = pooled_array(len(slots) * words, np.int64).reshape(-1, words)
+        self.totals = context.array((len(slots), words), np.int64)
         self.totals[:] = 0
 
 
@@ -232,7 +232,7 @@ class _Pass:
         slots = self._slots
         for window in self._windows:
             width = window.totals.shape[1]
-            sums = pooled_array(width * left_rows, np.int64).reshape(width, left_rows)
+            sums = self._context.array((width, left_rows), np.int64)
             if len(slots) < left_rows:
                 sums[:] = 0
 
