@@ -1,53 +1,38 @@
-"""Hypothesis strategies: two tables and a spec of a join over them.
-
-Values come from small pools, so that keys meet, ties and duplicates occur, and extremes stand next to each other.
-"""
+"""Hypothesis strategies: two tables and a spec of an as-of join over them."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, time, timedelta
-from decimal import Context, Decimal
+from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pat
 from hypothesis import strategies as st
 
-from juncture.columnar.types import TIME_UNITS, key_kind, plain_type
+from juncture.columnar.types import key_kind, plain_type
 from juncture.errors import SchemaError
 from juncture.spec.asof import Asof, ResolvedAsof
 from support.arrays import build_column
+from support.column_types import (
+    LOCAL_BY,
+    LOCAL_MORE_BY,
+    LOCAL_MORE_ON,
+    LOCAL_ON,
+    LOCAL_PAYLOAD,
+    SPARK_BY,
+    SPARK_MORE_BY,
+    SPARK_MORE_ON,
+    SPARK_ON,
+    SPARK_PAYLOAD,
+)
 from support.tables import write_table
+from support.value_pools import INFINITY, pool
 
 __all__ = ["Example", "examples", "packed_examples"]
-
-INFINITY, NAN = float("inf"), float("nan")
-EXACT = Context(prec=100)
-
-
-@dataclass(frozen=True)
-class Example:
-    """A join: the spec and its two tables."""
-
-    spec: Asof
-    left: pa.Table
-    right: pa.Table
-
-    def resolve(self) -> ResolvedAsof:
-        return self.spec.resolve(self.left.schema, self.right.schema)
-
-    def __repr__(self) -> str:
-        return f"{self.spec.to_dict()}\n{write_table(self.left)}\n\n{write_table(self.right)}\n"
-
-
-def struct(**fields: pa.DataType) -> pa.DataType:
-    return pa.struct(list(fields.items()))
-
-
-UTC_US = pa.timestamp("us", "UTC")
 
 CONDITIONS = [
     "l.low < r.high",
@@ -63,254 +48,20 @@ CONDITIONS = [
 ]
 """Of a left column ``low`` and a right one ``high``."""
 
-# Pairs of a left and a right type. Those of Spark are those that both Arrow and Spark have.
-SPARK_ON = [
-    (pa.int64(), pa.int64()),
-    (pa.int8(), pa.int64()),
-    (pa.int32(), pa.int16()),
-    (pa.float64(), pa.float64()),
-    (pa.float32(), pa.float64()),
-    (pa.decimal128(10, 2), pa.decimal128(10, 2)),
-    (pa.decimal128(38, 0), pa.decimal128(38, 37)),
-    (pa.date32(), pa.date32()),
-    (pa.timestamp("us"), pa.timestamp("us")),
-    (UTC_US, UTC_US),
-]
-LOCAL_ON = [
-    *SPARK_ON,
-    (pa.uint64(), pa.int64()),
-    (pa.int8(), pa.uint64()),
-    (pa.uint64(), pa.uint64()),
-    (pa.float16(), pa.float32()),
-    (pa.decimal128(10, 1), pa.decimal256(50, 20)),
-    (pa.decimal32(5, 2), pa.decimal64(15, 0)),
-    (pa.date32(), pa.date64()),
-    (pa.timestamp("s"), pa.timestamp("ns")),
-    (pa.timestamp("ns"), pa.timestamp("ms")),
-    (pa.timestamp("us", "America/New_York"), pa.timestamp("ms", "Asia/Tokyo")),
-    (pa.dictionary(pa.int8(), pa.int64()), pa.int64()),
-    (pa.timestamp("us"), pa.run_end_encoded(pa.int32(), pa.timestamp("us"))),
-    (pa.null(), pa.timestamp("ms")),
-    (pa.decimal128(5, 2), pa.null()),
-    (pa.null(), pa.null()),
-    (pa.decimal128(5, -2), pa.decimal128(5, -2)),
-    (pa.decimal32(5, -2), pa.decimal256(20, -5)),
-    (pa.decimal128(7, -3), pa.decimal64(15, 2)),
-    (pa.float16(), pa.dictionary(pa.uint8(), pa.float16())),
-    (pa.run_end_encoded(pa.int16(), pa.decimal64(15, 0)), pa.dictionary(pa.int64(), pa.decimal32(5, 2))),
-]
-SPARK_BY = [
-    (pa.int64(), pa.int64()),
-    (pa.string(), pa.string()),
-    (pa.int8(), pa.int64()),
-    (pa.bool_(), pa.bool_()),
-    (pa.date32(), pa.date32()),
-    (pa.decimal128(10, 2), pa.decimal128(20, 4)),
-    (pa.float64(), pa.float64()),
-    (pa.float32(), pa.float64()),
-    (pa.binary(), pa.binary()),
-    (pa.timestamp("us"), pa.timestamp("us")),
-    (struct(a=pa.int64(), b=pa.string()), struct(a=pa.int64(), b=pa.string())),
-    (pa.list_(pa.float64()), pa.list_(pa.float64())),
-]
-LOCAL_BY = [
-    *SPARK_BY,
-    (pa.uint64(), pa.int64()),
-    (pa.string(), pa.large_string()),
-    (pa.dictionary(pa.int8(), pa.string()), pa.string()),
-    (pa.dictionary(pa.int32(), pa.string()), pa.dictionary(pa.int8(), pa.large_string())),
-    (pa.string(), pa.run_end_encoded(pa.int32(), pa.string())),
-    (pa.binary(2), pa.large_binary()),
-    (pa.date64(), pa.date32()),
-    (pa.timestamp("s"), pa.timestamp("ns")),
-    (pa.time32("s"), pa.time64("us")),
-    (struct(a=pa.int8()), struct(b=pa.int64())),
-    (pa.list_(pa.timestamp("s")), pa.list_(pa.timestamp("ns"))),
-    (pa.list_(pa.int32()), pa.large_list(pa.int64())),
-    (pa.null(), pa.string()),
-    (struct(a=pa.int8()), pa.dictionary(pa.int8(), pa.null())),
-    (pa.string_view(), pa.dictionary(pa.uint16(), pa.string_view())),
-    (pa.run_end_encoded(pa.int16(), pa.binary_view()), pa.binary()),
-    (pa.list_(pa.string_view()), pa.list_view(pa.string())),
-    (struct(a=pa.string_view()), struct(b=pa.dictionary(pa.int8(), pa.string()))),
-    (pa.large_list_view(pa.int8()), pa.list_(pa.int64())),
-    (pa.list_(pa.null()), pa.list_(pa.null())),
-    (pa.float16(), pa.float64()),
-    (pa.decimal32(5, 2), pa.decimal256(20, -5)),
-    (pa.dictionary(pa.int8(), pa.decimal128(5, -2)), pa.decimal64(9, -1)),
-    (pa.dictionary(pa.int16(), pa.list_(pa.int8())), pa.list_(pa.int8())),
-]
-# What as-of joins of tables compare besides: numbers of several kinds, and what has an order and is no number.
-SPARK_MORE_ON = [
-    (pa.int64(), pa.float64()),
-    (pa.float32(), pa.int16()),
-    (pa.decimal128(10, 2), pa.int32()),
-    (pa.float64(), pa.decimal128(10, 2)),
-    (pa.string(), pa.string()),
-    (pa.binary(), pa.binary()),
-    (pa.duration("us"), pa.duration("us")),
-]
-LOCAL_MORE_ON = [
-    *SPARK_MORE_ON,
-    (pa.float16(), pa.int64()),
-    (pa.uint64(), pa.float64()),
-    (pa.dictionary(pa.int8(), pa.int8()), pa.float32()),
-    (pa.uint64(), pa.decimal64(15, 2)),
-    (pa.string_view(), pa.dictionary(pa.int8(), pa.large_string())),
-    (pa.binary(2), pa.large_binary()),
-    (pa.duration("s"), pa.duration("ns")),
-    (pa.time32("s"), pa.time64("us")),
-    (pa.time64("ns"), pa.null()),
-]
-SPARK_MORE_BY = [
-    (pa.int64(), pa.float64()),
-    (pa.float32(), pa.int8()),
-    (pa.decimal128(10, 2), pa.int64()),
-]
-LOCAL_MORE_BY = [
-    *SPARK_MORE_BY,
-    (pa.dictionary(pa.int8(), pa.float64()), pa.int64()),
-    (pa.float16(), pa.uint8()),
-    (pa.uint64(), pa.decimal32(5, 2)),
-    (pa.float64(), pa.decimal128(10, 2)),
-]
-SPARK_PAYLOAD = [
-    pa.int64(),
-    pa.float64(),
-    pa.string(),
-    pa.int8(),
-    pa.float32(),
-    pa.bool_(),
-    pa.decimal128(10, 2),
-    pa.date32(),
-    pa.timestamp("us"),
-    UTC_US,
-    pa.binary(),
-    pa.list_(pa.int64()),
-    pa.list_(pa.list_(pa.string())),
-    pa.list_(pa.timestamp("us")),
-    struct(a=pa.float64(), b=pa.string()),
-    pa.map_(pa.string(), pa.int64()),
-]
-LOCAL_PAYLOAD = [
-    *SPARK_PAYLOAD,
-    pa.uint64(),
-    pa.float16(),
-    pa.large_string(),
-    pa.string_view(),
-    pa.decimal256(50, 3),
-    pa.timestamp("ns"),
-    pa.timestamp("s"),
-    pa.duration("ns"),
-    pa.time64("ns"),
-    pa.dictionary(pa.int16(), pa.string()),
-    pa.dictionary(pa.int8(), pa.float64()),
-    pa.dictionary(pa.uint16(), pa.timestamp("ns")),
-    pa.run_end_encoded(pa.int32(), pa.int64()),
-    pa.binary(2),
-    pa.large_list(struct(z=pa.date32())),
-    struct(a=pa.timestamp("ns"), b=pa.duration("s")),
-    pa.list_(pa.float32(), 2),
-    pa.month_day_nano_interval(),
-    pa.null(),
-    pa.decimal32(5, 2),
-    pa.decimal128(5, -2),
-    pa.binary_view(),
-    pa.dictionary(pa.uint8(), pa.float16()),
-    pa.dictionary(pa.int8(), pa.null()),
-    pa.dictionary(pa.int64(), pa.list_(pa.string_view())),
-    pa.run_end_encoded(pa.int16(), pa.string_view()),
-    pa.run_end_encoded(pa.int64(), struct(a=pa.int8())),
-    pa.list_(pa.string_view()),
-    pa.list_view(pa.timestamp("ns")),
-    pa.large_list_view(pa.dictionary(pa.int8(), pa.string())),
-    struct(a=pa.string_view(), b=pa.null()),
-    pa.map_(pa.string(), pa.string_view()),
-]
 
+@dataclass(frozen=True)
+class Example:
+    """A join: the spec and its two tables."""
 
-def pool(data_type: pa.DataType) -> Sequence[Any]:
-    """Return the values that a column of a type is made of, as `build` takes them."""
-    data_type = plain_type(data_type)
-    if pat.is_integer(data_type):
-        signed = pat.is_signed_integer(data_type)
-        least = -(2 ** (data_type.bit_width - 1)) if signed else 0
-        most = least + 2**data_type.bit_width - 1
-        return [
-            *range(max(least, -4), 5),
-            least,
-            least + 1,
-            most - 1,
-            most,
-            *(v for v in (127, 128, -129) if least <= v <= most),
-        ]
-    if pat.is_floating(data_type):
-        common = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 2.5, 3.0, NAN, INFINITY, -INFINITY, 0.1]
-        extreme = {
-            16: [6e-8, 65504.0],
-            32: [1e-45, 3.4028234663852886e38, 0.30000001],
-            64: [5e-324, 1.7976931348623157e308, 0.3],
-        }
-        return common + extreme[data_type.bit_width] + [-v for v in extreme[data_type.bit_width]]
-    if pat.is_decimal(data_type):
-        most = 10**data_type.precision - 1
-        one = 10 ** max(data_type.scale, 0)
-        near = [v * one for v in range(-2, 3) if abs(v) * one < most]
-        steps = [*near, *(v + 1 for v in near), *(v - 1 for v in near), most, most - 1, -most, 1 - most]
-        return [Decimal(step).scaleb(-data_type.scale, EXACT) for step in steps]
-    if pat.is_date(data_type):
-        return [date(1970, 1, 1) + timedelta(days=day) for day in range(-3, 4)] + [
-            date.min,
-            date.max,
-            date(2024, 2, 29),
-        ]
-    if pat.is_timestamp(data_type) or pat.is_duration(data_type):
-        second = 1_000 ** TIME_UNITS.index(data_type.unit)
-        near = [second * v for v in range(-2, 4)]
-        fine = [] if second == 1 else [v + step for v in near for step in (-1, 1, second // 2)]
-        return [*near, *fine, 2**63 - 1, 2**63 - 2, -(2**63), 1 - 2**63]
-    if pat.is_time64(data_type):
-        second = 1_000 ** TIME_UNITS.index(data_type.unit)
-        return [0, 43_200 * second, 43_201 * second, 86_399 * second]
-    if pat.is_time(data_type):
-        return [time(0), time(12), time(12, 0, 1), time(23, 59, 59)]
-    if pat.is_interval(data_type):
-        return [pa.MonthDayNano([0, 1, 0]), pa.MonthDayNano([0, 0, 5]), pa.MonthDayNano([-1, 1, 1])]
-    if pat.is_boolean(data_type):
-        return [True, False]
-    if pat.is_null(data_type):
-        return [None]
-    if pat.is_fixed_size_binary(data_type):
-        return [b"\x00\x00", b"\x00\x01", b"ab", b"\xff\xff"]
-    if pat.is_binary(data_type) or pat.is_large_binary(data_type) or pat.is_binary_view(data_type):
-        return [b"", b"\x00", b"\x00\x01", b"ab", b"\xff\xff"]
-    if pat.is_map(data_type):
-        one, two = (1, 2) if pat.is_integer(data_type.item_type) else ("x", "")
-        return [[], [("a", one)], [("a", one), ("b", None)], [("b", None), ("a", one)], [("b", two)]]
-    if pat.is_fixed_size_list(data_type):
-        return [[0.0, 1.0], [NAN, None], [-0.0, 1.0]]
-    if pat.is_struct(data_type):
-        pools = [[None, *pool(field.type)[:3], *pool(field.type)[8:10]] for field in data_type]
-        names = [field.name for field in data_type]
-        return [dict(zip(names, values, strict=False)) for values in zip(*stretched(pools), strict=False)]
-    if pat.is_nested(data_type):
-        items = [*pool(data_type.value_type), None]
-        return [
-            [],
-            [None],
-            list(items[:1]),
-            list(items[:2]),
-            [items[1], None],
-            [items[-2], items[0]],
-            list(items[8:11]),
-        ]
-    return ["", "a", "A", "aa", "b", "é", "😀", "�", "a|b", "null"]
+    spec: Asof
+    left: pa.Table
+    right: pa.Table
 
+    def resolve(self) -> ResolvedAsof:
+        return self.spec.resolve(self.left.schema, self.right.schema)
 
-def stretched(pools: list[list[Any]]) -> list[list[Any]]:
-    """Repeat each list, from another item on, until all are equally long."""
-    length = max(map(len, pools)) + 2
-    return [[values[(i + shift) % len(values)] for i in range(length)] for shift, values in enumerate(pools)]
+    def __repr__(self) -> str:
+        return f"{self.spec.to_dict()}\n{write_table(self.left)}\n\n{write_table(self.right)}\n"
 
 
 @dataclass

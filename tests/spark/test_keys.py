@@ -17,8 +17,9 @@ from juncture.spark.tasks.placement import Coding, dense_keys
 from juncture.spec.asof import Asof
 from juncture.testing.rows import keys as keys_of
 from juncture.testing.rows import on_values
-from strategies import LOCAL_BY, LOCAL_ON, pool
 from support.arrays import build
+from support.column_types import LOCAL_BY, LOCAL_ON
+from support.value_pools import pool
 
 
 def reaches_tasks(data_type: pa.DataType) -> bool:

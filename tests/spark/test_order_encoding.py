@@ -13,9 +13,10 @@ from juncture.ordered.arithmetic import TooWideError
 from juncture.ordered.domain import RankCoder
 from juncture.ordered.sql import sql_domain
 from juncture.spec.asof import Asof, ResolvedAsof
-from strategies import SPARK_ON, pool
 from support.arrays import build
+from support.column_types import SPARK_ON
 from support.engines import to_spark
+from support.value_pools import pool
 
 
 def codes_of(join: ResolvedAsof, columns: list[pa.Array]) -> list[int | None]:
