@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -22,7 +23,7 @@ from fuzz.changing import ChangingTable
 from fuzz.kind import RIGHT, Outcome, outcome_of, template
 from fuzz.views.cases import ViewCase
 from fuzz.views.queries import Query
-from fuzz.views.terms import dividing_by_zeros_alike
+from fuzz.views.terms import dividing_by_zeros_alike, tried
 from juncture.errors import JunctureError
 from juncture.planner.decision import Engine
 from juncture.testing.rows import values
@@ -173,22 +174,31 @@ def followed(case: ViewCase, duck: Duck) -> tuple[Outcome, str]:
 
 def of_fewer_digits(error: duckdb.Error, query: str) -> bool:
     """Return whether DuckDB has no answer since it brings numbers to decimals that no pair of rows is compared in."""
-    if re.search(r"Division by zero in expression .*AS DOUBLE\) %", str(error)):
-        # Of remainders of floats, only those of what was a decimal fail.
+    if re.search(r"Division by zero in expression .*(AS DOUBLE\) %|% CAST\(.* AS DOUBLE\))", str(error)):
+        # Of remainders of floats, only those with a side that was a decimal fail.
         return True
     cast = re.search(r"(?:Could not cast|Casting) value .* to (?:type )?(DECIMAL\(\d+),(\d+\))", str(error))
     return cast is not None and ", ".join(cast.groups()) not in query
 
 
 def is_needless(error: duckdb.Error, query: Query, duck: Duck, epochs: tuple[int, ...], result: pa.Table) -> bool:
-    """Return whether DuckDB has no answer since it converts values whose conversion makes no difference."""
+    """Return whether DuckDB has no answer since it works out what makes no difference, or has an error of its own.
+
+    A part that fails and makes a difference would be NULL, and the view would have failed.
+    """
+    if isinstance(error, duckdb.InternalException):
+        return True
     text = str(query)
-    if not isinstance(error, duckdb.ConversionException) or not re.search(LAZY, text):
+    if not re.search(LAZY, text):
         return False
-    try:
-        return difference(query, result, duck.answer(text.replace("CAST(", "TRY_CAST("), epochs)) is None
-    except duckdb.Error:
-        return False
+    forgiving = [text.replace("CAST(", "TRY_CAST(")]
+    if query.shape != "relations":
+        forgiving.append(str(query.changed(tried)))
+    for other in forgiving:
+        with suppress(duckdb.Error):
+            if difference(query, result, duck.answer(other, epochs)) is None:
+                return True
+    return False
 
 
 def divides_by_zeros_alike(query: Query, duck: Duck, epochs: tuple[int, ...], result: pa.Table) -> bool:

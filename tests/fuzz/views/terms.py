@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from random import Random
 
-__all__ = ["Scope", "Term", "condition", "dividing_by_zeros_alike", "simpler", "term"]
+__all__ = ["Scope", "Term", "condition", "dividing_by_zeros_alike", "simpler", "term", "tried"]
 
 Scope = dict[str, list[str]]
 """The columns that an expression may read, by their kinds."""
@@ -38,6 +38,12 @@ def dividing_by_zeros_alike(each: Term) -> Term:
     """Return an expression in which -0.0 divides as 0.0 does: their sum with 0.0 is 0.0."""
     form = "({} / ({} + 0e0))" if each.form == "({} / {})" else each.form
     return replace(each, form=form, parts=tuple(map(dividing_by_zeros_alike, each.parts)))
+
+
+def tried(each: Term) -> Term:
+    """Return an expression in which numbers and times that cannot be computed are NULL."""
+    parts = tuple(map(tried, each.parts))
+    return replace(each, form=each.form if each.kind == "bool" or not parts else f"TRY({each.form})", parts=parts)
 
 
 CONSTANTS: dict[str, list[str]] = {
