@@ -1,10 +1,13 @@
 """Offering, spreading and choosing candidates against brute force."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from juncture.kernels import asof
+
+pytestmark = pytest.mark.usefixtures("each_way_to_run")
 
 small = st.integers(-6, 6)
 NO_CODES = np.empty((0, 1), np.int64)

@@ -1,11 +1,14 @@
 """Rows sorted in buckets, against the order of key, value, known code and row."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from juncture.kernels import bucket_sort as kernels
 from juncture.kernels import search
+
+pytestmark = pytest.mark.usefixtures("each_way_to_run")
 
 SPANS = {"dense": 3, "wide": 10**9, "extreme": 2**62}
 

@@ -45,14 +45,13 @@ def cache(monkeypatch, tmp_path) -> Path:
     return tmp_path
 
 
-def doubled():
-    @compiled.compiled
+def doubled(interpreter_s: float = 0.0) -> compiled.Kernel:
     def double(values: IntsOut) -> None:
         """Double each value."""
         for i in range(len(values)):
             values[i] *= 2
 
-    return double
+    return compiled.Kernel(double, interpreter_s)
 
 
 def test_a_kernel_is_compiled_once_when_it_is_first_called(compilations):
@@ -64,6 +63,26 @@ def test_a_kernel_is_compiled_once_when_it_is_first_called(compilations):
         list(pool.map(double, np.split(values, 4)))
     assert values.tolist() == [2] * 4
     assert compilations == [True]
+
+
+def test_few_values_are_interpreted_until_it_took_some_time(cache):
+    double, values = doubled(interpreter_s=0.05), np.ones(1_000, np.int64)
+    calls = 0
+    while double._machine_code is None:
+        double(values)
+        calls += 1
+    assert (values == 1 << min(calls, 63) if calls < 64 else values == 0).all()
+    assert calls > 2
+    assert doubled().compile() == compiled.Compilation(is_new=False, folder=double.compile().folder)
+
+
+@pytest.mark.parametrize("kernel_is_cached", [False, True])
+def test_machine_code_is_used_for_many_values_and_from_the_cache(cache, kernel_is_cached):
+    if kernel_is_cached:
+        doubled().compile()
+    double = doubled(interpreter_s=60.0)
+    double(np.ones(2 if kernel_is_cached else 100_000, np.int64))
+    assert double._machine_code is not None
 
 
 @pytest.mark.parametrize("error", [RuntimeError("cannot cache function 'double'"), OSError(28, "No space left")])

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from juncture.kernels import band, fold
 from juncture.kernels.intrinsics import WINDOW
 
+pytestmark = pytest.mark.usefixtures("each_way_to_run")
+
 ints = st.one_of(st.integers(-9, 9), st.sampled_from([-(2**63), 2**63 - 1]), st.integers(-(2**63), 2**63 - 1))
 spans = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 400)), max_size=12)
 floats = st.one_of(

@@ -1,11 +1,14 @@
 """Pointers ordered by the part that holds their row."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from juncture.kernels import gather
 from juncture.kernels.hash import order_by_code
+
+pytestmark = pytest.mark.usefixtures("each_way_to_run")
 
 
 @given(

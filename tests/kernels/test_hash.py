@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from juncture.kernels import hash as kernels
 from juncture.kernels.hash_table import EMPTY
 
+pytestmark = pytest.mark.usefixtures("each_way_to_run")
+
 CODES = st.lists(st.integers(EMPTY, 6), max_size=40).map(lambda codes: np.array(codes, np.int32))
 VALUES = st.lists(st.integers(-3, 3) | st.sampled_from([-(2**63), 2**63 - 1]), max_size=30)
 

@@ -3,56 +3,85 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture.kernels import intrinsics
 from juncture.kernels.array_types import Bytes, FloatTableOut, HalvesOut, Ints, IntsOut
-from juncture.kernels.compiled import compiled
-from juncture.kernels.intrinsics import LANES, WINDOW
+from juncture.kernels.compiled import Kernel
+from juncture.kernels.intrinsics import (
+    LANES,
+    WINDOW,
+    at_least_in_window,
+    below_in_lanes,
+    below_in_window,
+    bit_count,
+    bits_as_float,
+    equal_lanes,
+    float_as_bits,
+    lowest_bit,
+    prefetch,
+    word_at,
+)
 
 words = st.one_of(st.integers(-5, 5), st.sampled_from([-(2**63), 2**63 - 1]), st.integers(-(2**63), 2**63 - 1))
 halves = st.sampled_from([0, 1, 2**31, 2**32 - 1])
 
 
-@compiled
+def both_ways(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that calls a kernel as machine code and interpreted, with equal results and written arrays."""
+    kernel = Kernel(function, interpreter_s=0.0)
+
+    def run(*arguments):
+        copies = [each.copy() if isinstance(each, np.ndarray) else each for each in arguments]
+        result = kernel(*arguments)
+        assert kernel.interpret(*copies) == result
+        for copy, argument in zip(copies, arguments, strict=True):
+            assert np.asarray(copy).tobytes() == np.asarray(argument).tobytes()
+        return result
+
+    return run
+
+
+@both_ways
 def below(array: Ints, start: int, length: int, value: int, inclusive: bool) -> int:
-    return intrinsics.below_in_window(array, np.uint64(start), length, value, inclusive)
+    return below_in_window(array, np.uint64(start), length, value, inclusive)
 
 
-@compiled
+@both_ways
 def below_few(array: Ints, start: int, value: int, inclusive: bool) -> int:
-    return np.int64(intrinsics.below_in_lanes(array, np.uint64(start), value, inclusive))
+    return np.int64(below_in_lanes(array, np.uint64(start), value, inclusive))
 
 
-@compiled
+@both_ways
 def at_least(array: Ints, start: int, value: int) -> int:
-    return intrinsics.at_least_in_window(array, np.uint64(start), value)
+    return at_least_in_window(array, np.uint64(start), value)
 
 
-@compiled
+@both_ways
 def equal(array: HalvesOut, start: int, value: int) -> int:
-    return intrinsics.equal_lanes(array, np.uint64(start), np.uint32(value))
+    return equal_lanes(array, np.uint64(start), np.uint32(value))
 
 
-@compiled
+@both_ways
 def bits(words: IntsOut) -> None:
-    count, lowest = intrinsics.bit_count(words[0]), intrinsics.lowest_bit(words[0])
+    count, lowest = bit_count(words[0]), lowest_bit(words[0])
     words[1], words[2] = count, lowest
 
 
-@compiled
+@both_ways
 def reinterpreted(floats: FloatTableOut, words: IntsOut) -> None:
-    words[0] = np.int64(intrinsics.float_as_bits(floats[0, 0]))
-    floats[0, 1] = intrinsics.bits_as_float(words[0])
+    words[0] = np.int64(float_as_bits(floats[0, 0]))
+    floats[0, 1] = bits_as_float(words[0])
 
 
-@compiled
+@both_ways
 def word(data: Bytes, position: int) -> int:
-    intrinsics.prefetch(data, np.uint64(position))
-    return np.int64(intrinsics.word_at(data, np.uint64(position)))
+    prefetch(data, np.uint64(position))
+    return np.int64(word_at(data, np.uint64(position)))
 
 
 @given(

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from juncture.kernels import hash_table, keys
 from juncture.kernels.hash import hash_integers
 
+pytestmark = pytest.mark.usefixtures("each_way_to_run")
+
 integers = st.lists(st.one_of(st.none(), st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1)), max_size=60)
 strings = st.lists(st.one_of(st.none(), st.binary(max_size=3), st.binary(max_size=40)), max_size=60)
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from juncture.kernels import asof, merge
 from juncture.kernels.hash_table import EMPTY
+
+pytestmark = pytest.mark.usefixtures("each_way_to_run")
 
 KEYS = 3
 VALUES = st.integers(-4, 4)

@@ -1,11 +1,14 @@
 """Bucket index, partition and lockstep search against plain binary search."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from juncture.kernels import search
 from juncture.kernels.intrinsics import WINDOW
+
+pytestmark = pytest.mark.usefixtures("each_way_to_run")
 
 EXTREMES = [-(2**63), 2**63 - 1, -1, 0, 1, 2**62]
 values = st.one_of(

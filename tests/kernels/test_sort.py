@@ -3,10 +3,13 @@
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from juncture.kernels import sort
+
+pytestmark = pytest.mark.usefixtures("each_way_to_run")
 
 words = st.lists(st.one_of(st.integers(0, 5), st.integers(0, 2**64 - 1)), max_size=80)
 

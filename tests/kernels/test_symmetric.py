@@ -11,6 +11,8 @@ from juncture.kernels import symmetric as kernels
 from juncture.kernels.next_row import find_next, mark_wanted
 from juncture.kernels.row_order import arrange_rows, sort_rows
 
+pytestmark = pytest.mark.usefixtures("each_way_to_run")
+
 LEAST, GREATEST = -(2**63), 2**63 - 1
 EXTREMES = [LEAST, LEAST + 1, GREATEST - 1, GREATEST]
 

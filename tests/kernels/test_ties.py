@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from juncture.kernels import ties
 from juncture.kernels.hash_table import EMPTY
+
+pytestmark = pytest.mark.usefixtures("each_way_to_run")
 
 KEYS = 3
 VALUES = st.integers(-4, 4)

@@ -110,3 +110,29 @@ def test_joins_compile_no_variant_more(kind):
     }
     assert variants
     assert set(variants.values()) == {1}
+
+
+SMALL_JOINS = """
+import sys
+from functools import partial
+from juncture.kernels.warmup import all_kernels
+from support.cases import check_case, read_cases
+from support.engines import join_in_process
+
+for kind in sys.argv[1:]:
+    for case in list(read_cases(kind))[::8]:
+        check_case(case, partial(join_in_process, algorithm="auto"))
+print(sum(kernel._machine_code is not None for kernel in all_kernels()))
+"""
+
+
+def test_small_joins_on_a_new_machine_compile_nothing(tmp_path):
+    environment = os.environ | {
+        "NUMBA_CACHE_DIR": str(tmp_path),
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]),
+    }
+    process = subprocess.run(
+        [sys.executable, "-c", SMALL_JOINS, *SPECS], capture_output=True, text=True, timeout=300, env=environment
+    )
+    assert process.stdout.split() == ["0"], process.stderr
+    assert not list(tmp_path.rglob("*.nb*"))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from juncture.kernels import wavelet
+
+pytestmark = pytest.mark.usefixtures("each_way_to_run")
 
 spans = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 200)), max_size=12)
 

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from juncture.kernels import symmetric as kernels
 
+pytestmark = pytest.mark.usefixtures("each_way_to_run")
+
 LEAST, GREATEST = -(2**63), 2**63 - 1
 
 

@@ -1,4 +1,4 @@
-"""Compilation of kernels: one signature each, at the first call, without the interpreter's lock.
+"""Compilation of kernels: one signature each, after their first calls, without the interpreter's lock.
 
 Machine code is cached on disk, so that a machine compiles it once: beside the sources, or in the user's cache folder if
 these are read-only, or in ``NUMBA_CACHE_DIR``.
@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import update_wrapper
+from functools import cached_property, update_wrapper
+from pathlib import Path
 from threading import Lock
 from time import perf_counter
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
 from numba import types
+
+from juncture.kernels.interpretation import interpret
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -57,6 +62,8 @@ _TYPES = {
 """Numba's types by the names of annotations in `juncture.kernels.array_types`."""
 
 
+_INTERPRETED_VALUES = 1 << 15  # number of items above which kernels are compiled at once; a hash table has 20,000
+
 # Python never calls these functions, and a wrapper for Python would take as long to compile.
 _CALLED_BY_KERNELS = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
@@ -76,19 +83,45 @@ class Compilation:
 
 
 class Kernel:
-    """A function that is compiled at its first call in any thread."""
+    """A function that is compiled when it is called, once for all threads, or loaded from the cache.
+
+    Without machine code in the cache, few values are interpreted at first, for up to ``interpreter_s`` in total, so
+    that the first joins of small tables on a machine do not wait for the compiler.
+    """
 
     __name__: str
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], interpreter_s: float = 0.2) -> None:
         update_wrapper(self, function)
         self._function = function
+        self._interpreter_s = interpreter_s
         self._machine_code: Callable[..., Any] | None = None
         self._compilation = Compilation(is_new=False, folder=None)
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call the machine code."""
-        return (self._machine_code or self._compiled())(*arguments)
+        """Call the machine code, or the interpreter."""
+        if self._machine_code is not None:
+            return self._machine_code(*arguments)
+        values = sum(each.size for each in arguments if isinstance(each, np.ndarray))
+        if self._interpreter_s <= 0 or values > _INTERPRETED_VALUES or self._is_cached:
+            return self._compiled()(*arguments)
+        start = perf_counter()
+        result = self.interpret(*arguments)
+        self._interpreter_s -= perf_counter() - start
+        return result
+
+    @cached_property
+    def _is_cached(self) -> bool:
+        """Whether the cache has machine code, perhaps of an earlier version of the function."""
+        with suppress(RuntimeError, OSError):
+            folder = Path(numba.njit(cache=True)(self._function).stats.cache_path)
+            code = self._function.__code__
+            return any(folder.glob(f"*.{code.co_name}-{code.co_firstlineno}.*.nbi"))
+        return False
+
+    def interpret(self, *arguments: Any) -> Any:
+        """Call the interpreter."""
+        return interpret(self._function, *arguments)
 
     def compile(self) -> Compilation:
         """Compile the function or load it from the cache once, and return the outcome."""
@@ -120,7 +153,7 @@ def compile_seconds() -> float:
 
 
 def compiled(function: Function) -> Function:
-    """Compile a function for its annotated types, at its first call, so that joins compile only what they run."""
+    """Compile a function for its annotated types when it is called, so that joins compile only what they run."""
     return cast(Function, Kernel(function))
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
@@ -16,6 +18,29 @@ LANES = 8
 
 _WORD = ir.IntType(64)
 _HALF = ir.IntType(32)
+
+
+def _instruction(meaning: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
+    """Define an instruction. Interpreted kernels call its meaning in Python."""
+
+    def define(function: Callable[..., Any]) -> Any:
+        instruction = intrinsic(function)
+        instruction.py_func = meaning
+        return instruction
+
+    return define
+
+
+def _items_of(array: Any, start: Any, length: Any) -> Any:
+    return np.asarray(array).ravel()[int(start) : int(start) + int(length)]
+
+
+def _count_below(items: Any, value: Any, inclusive: Any) -> Any:
+    return np.int64(np.count_nonzero(items <= value if inclusive else items < value))
+
+
+def _bits_of(mask: Any) -> Any:
+    return np.int64(sum(1 << int(lane) for lane in np.flatnonzero(mask)))
 
 
 def _address(context: Any, builder: Any, array_type: Any, array: Any, position: Any) -> Any:
@@ -44,7 +69,11 @@ def _bits_below(builder: Any, items: Any, value: Any, inclusive: Any, count: int
     return builder.zext(builder.select(inclusive, most, less), _WORD)
 
 
-@intrinsic
+@_instruction(
+    lambda array, start, length, value, inclusive: _count_below(
+        _items_of(array, start, min(length, WINDOW)), value, inclusive
+    )
+)
 def below_in_window(_typing: Any, array: Any, start: Any, length: Any, value: Any, inclusive: Any) -> Any:
     """Count the leading items of a sorted window that are less than a value (or equal, if inclusive).
 
@@ -62,7 +91,9 @@ def below_in_window(_typing: Any, array: Any, start: Any, length: Any, value: An
     return signature, generate
 
 
-@intrinsic
+@_instruction(
+    lambda array, start, value, inclusive: np.uint64(_count_below(_items_of(array, start, LANES), value, inclusive))
+)
 def below_in_lanes(_typing: Any, array: Any, start: Any, value: Any, inclusive: Any) -> Any:
     """Count the leading items of `LANES` sorted ones that are less than a value (or equal, if inclusive)."""
     signature = types.uint64(array, types.uintp, types.int64, types.boolean)
@@ -75,7 +106,7 @@ def below_in_lanes(_typing: Any, array: Any, start: Any, value: Any, inclusive: 
     return signature, generate
 
 
-@intrinsic
+@_instruction(lambda array, start, value: _bits_of(_items_of(array, start, WINDOW) >= value))
 def at_least_in_window(_typing: Any, array: Any, start: Any, value: Any) -> Any:
     """Return a bit for each of `WINDOW` items: whether it is at least a value, the first item lowest."""
     signature = types.int64(array, types.uintp, types.int64)
@@ -88,7 +119,7 @@ def at_least_in_window(_typing: Any, array: Any, start: Any, value: Any) -> Any:
     return signature, generate
 
 
-@intrinsic
+@_instruction(lambda array, start, value: _bits_of(_items_of(array, start, LANES) == value))
 def equal_lanes(_typing: Any, array: Any, start: Any, value: Any) -> Any:
     """Return a bit for each of `LANES` items: whether it equals a value, the first item lowest."""
     signature = types.int64(array, types.uintp, types.uint32)
@@ -101,7 +132,7 @@ def equal_lanes(_typing: Any, array: Any, start: Any, value: Any) -> Any:
     return signature, generate
 
 
-@intrinsic
+@_instruction(lambda bits: np.int64((int(bits) & -int(bits)).bit_length() - 1))
 def lowest_bit(_typing: Any, bits: Any) -> Any:
     """Return the number of the lowest set bit of a word that is not zero."""
 
@@ -111,7 +142,7 @@ def lowest_bit(_typing: Any, bits: Any) -> Any:
     return types.int64(types.int64), generate
 
 
-@intrinsic
+@_instruction(lambda bits: np.int64((int(bits) & 0xFFFFFFFFFFFFFFFF).bit_count()))
 def bit_count(_typing: Any, bits: Any) -> Any:
     """Return the number of set bits of a word."""
 
@@ -121,7 +152,7 @@ def bit_count(_typing: Any, bits: Any) -> Any:
     return types.int64(types.int64), generate
 
 
-@intrinsic
+@_instruction(lambda *_arguments: None)
 def prefetch(_typing: Any, array: Any, position: Any) -> Any:
     """Prefetch the cache line of an array's item, by its flat index."""
     signature = types.void(array, types.uintp)
@@ -138,7 +169,7 @@ def prefetch(_typing: Any, array: Any, position: Any) -> Any:
     return signature, generate
 
 
-@intrinsic
+@_instruction(lambda data, position: _items_of(data, position, 8).view(np.uint64)[0])
 def word_at(_typing: Any, data: Any, position: Any) -> Any:
     """Read eight bytes at any position of a byte array as an integer."""
     signature = types.uint64(data, types.uintp)
@@ -150,7 +181,7 @@ def word_at(_typing: Any, data: Any, position: Any) -> Any:
     return signature, generate
 
 
-@intrinsic
+@_instruction(lambda bits: np.int64(bits).view(np.float64))
 def bits_as_float(_typing: Any, bits: Any) -> Any:
     """Reinterpret the bits of an integer as a float."""
 
@@ -160,7 +191,7 @@ def bits_as_float(_typing: Any, bits: Any) -> Any:
     return types.float64(types.int64), generate
 
 
-@intrinsic
+@_instruction(lambda value: np.float64(value).view(np.uint64))
 def float_as_bits(_typing: Any, value: Any) -> Any:
     """Reinterpret the bits of a float as an integer."""
 

@@ -187,7 +187,7 @@ def _list_candidates(
         row += _ONE
     while forward and row < stop and (positions[stop - _ONE] == NOWHERE or positions[stop - _ONE] == last):
         stop -= _ONE
-    neighbour = np.uint64(1 if forward else -1)
+    neighbour = _ONE if forward else ~np.uint64(0)
     while row < stop:
         position = np.uint64(positions[row])
         candidates[found] = row
