@@ -91,7 +91,7 @@ def test_the_nearest_known_row_is_found(seed, rows, forward):
     best = np.full((50, 3, kernels.WORDS), -1, np.int64)
     numbers, starts = np.arange(rows), np.array([0, rows], np.int64)
     ends = np.arange(1, rows + 1, dtype=np.int32)
-    kernels.find_known(
+    kernels.find_available(
         slots, seen, np.array([0, 50], np.int64), 0, 50, 0, numbers, starts, numbers, ends, tree.values, tree.levels,
         forward, False, best,
     )  # fmt: skip

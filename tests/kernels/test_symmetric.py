@@ -44,7 +44,7 @@ def test_matches_are_those_of_all_pairs(relations, data, room):
     starts = np.concatenate([[0], edges, [len(held_keys)]]).astype(np.int64)
     groups = held_keys[starts[:-1]] if len(held_keys) else np.zeros(0, np.int32)
     starts = starts if len(held_keys) else np.zeros(1, np.int64)
-    reach = kernels.reach_of(held) if relations > 1 else kernels.UNLIMITED
+    reach = kernels.excess_of(held) if relations > 1 else kernels.UNLIMITED
     resume, found = np.array([0, -1], np.int64), []
     while resume[0] < len(keys):
         rows, positions = np.empty(room, np.int32), np.empty(room, np.int32)
@@ -162,8 +162,8 @@ def test_rows_below_a_limit_are_let_go(relations, data):
 
 
 def test_a_reach_beyond_62_bits_is_none():
-    assert kernels.reach_of(np.array([[GREATEST], [GREATEST]], np.int64)) == kernels.UNLIMITED
-    assert kernels.reach_of(np.array([[5, 3], [~2, ~9]], np.int64)) == 3
+    assert kernels.excess_of(np.array([[GREATEST], [GREATEST]], np.int64)) == kernels.UNLIMITED
+    assert kernels.excess_of(np.array([[5, 3], [~2, ~9]], np.int64)) == 3
 
 
 @given(

@@ -60,18 +60,18 @@ def rows_of(values: Rows, index: pa.Array) -> Rows:
     return pc.take(values, index, memory_pool=memory_pool())
 
 
-def rows_at(batch: pa.RecordBatch, places: npt.NDArray[np.signedinteger]) -> pa.RecordBatch:
+def rows_at(batch: pa.RecordBatch, positions: npt.NDArray[np.signedinteger]) -> pa.RecordBatch:
     """Return the rows of a batch at some valid positions; a few take a fraction of the time of Arrow's ``take``."""
-    if len(places) <= _FEW_ROWS and batch.num_columns:
+    if len(positions) <= _FEW_ROWS and batch.num_columns:
         columns = []
         for column in batch.columns:
             item = _PLAIN.get(column.type.id)
             if item is None or column.null_count:
                 break
-            columns.append(array_of(raw_values(column, item)[places], column.type))
+            columns.append(array_of(raw_values(column, item)[positions], column.type))
         else:
             return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
-    return rows_of(batch, array_of(places, pa.int32() if places.dtype == np.int32 else pa.int64()))
+    return rows_of(batch, array_of(positions, pa.int32() if positions.dtype == np.int32 else pa.int64()))
 
 
 def concatenated(arrays: Iterable[pa.Array]) -> pa.Array:
@@ -95,8 +95,8 @@ def sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
 def joined_pieces(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     """Return many small batches of one schema, not all empty, as one; raise `ArrowException` if they do not fit."""
     # Avoid a Python object for each column of each batch.
-    found = pa.Table.from_batches(batches).combine_chunks(memory_pool=memory_pool()).to_batches()
-    return found[0] if len(found) == 1 else joined_batches(batches)
+    combined = pa.Table.from_batches(batches).combine_chunks(memory_pool=memory_pool()).to_batches()
+    return combined[0] if len(combined) == 1 else joined_batches(batches)
 
 
 def plain(array: pa.Array) -> pa.Array:
@@ -112,8 +112,8 @@ def plain(array: pa.Array) -> pa.Array:
             import pyarrow.compute as pc
 
             # Arrow decodes runs of few types, but those of positions suit any.
-            places = array_of(np.arange(len(array.values), dtype=np.int32), pa.int32())
-            runs = pa.RunEndEncodedArray.from_arrays(array.run_ends, places)
+            indices = array_of(np.arange(len(array.values), dtype=np.int32), pa.int32())
+            runs = pa.RunEndEncodedArray.from_arrays(array.run_ends, indices)
             array = rows_of(plain(array.values), pc.run_end_decode(runs.slice(array.offset, len(array))))
         elif pat.is_string_view(data_type):
             array = array.cast(pa.large_string())
@@ -140,7 +140,7 @@ def innermost(array: pa.Array) -> Iterator[pa.Array]:
     elif pat.is_map(data_type):
         parts = [array.keys, array.items]
     elif pat.is_union(data_type):
-        parts = [array.field(place) for place in range(data_type.num_fields)]
+        parts = [array.field(index) for index in range(data_type.num_fields)]
     elif pat.is_nested(data_type):
         parts = array.flatten() if pat.is_struct(data_type) else [array.flatten()]
     else:
@@ -171,7 +171,7 @@ def both(one: Mask | None, other: Mask | None) -> Mask | None:
 def in_halves(batch: pa.RecordBatch, make: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield what `make` returns of a batch, or of its halves where a type cannot represent the rows of the whole."""
     try:
-        made = make(batch)
+        result = make(batch)
     except pa.ArrowException:
         if batch.num_rows < 2:
             raise
@@ -179,7 +179,7 @@ def in_halves(batch: pa.RecordBatch, make: Callable[[pa.RecordBatch], pa.RecordB
         yield from in_halves(batch.slice(0, middle), make)
         yield from in_halves(batch.slice(middle), make)
     else:
-        yield made
+        yield result
 
 
 def true_rows(array: pa.Array) -> npt.NDArray[np.int64]:
@@ -229,10 +229,10 @@ def days(array: pa.Array) -> npt.NDArray[np.int64]:
     64-bit dates with a time of day, which some writers store and Arrow refuses to cast, count as the day around it.
     """
     if pat.is_date32(array.type):
-        found: npt.NDArray[np.int64] = raw_values(array, np.int32).astype(np.int64)
-        return found
-    whole: npt.NDArray[np.int64] = raw_values(array, np.int64) // DAY_MS
-    return whole
+        days32: npt.NDArray[np.int64] = raw_values(array, np.int32).astype(np.int64)
+        return days32
+    days64: npt.NDArray[np.int64] = raw_values(array, np.int64) // DAY_MS
+    return days64
 
 
 def with_fields(data_type: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:

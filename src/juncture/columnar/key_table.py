@@ -35,7 +35,7 @@ _SMALL_DICTIONARY = 1 << 10
 _FIRST_BYTES = 1 << 14
 _GROWTH, _FEW_GROWTH, _FEW_KEYS = 2, 8, 1 << 14
 """How many times as many keys a full table gets room for: of many keys, and of few while more rows are left."""
-_DENSE_PLACES = 4  # most slots per key of a dense range, which takes no more bytes than a table
+_DENSE_SLOTS = 4  # most slots per key of a dense range, which takes no more bytes than a table
 _REMEMBERED = 4
 
 _CODES_PER_ROW = 4
@@ -69,23 +69,23 @@ class KeyCodes:
         """Write the codes of rows; `EMPTY` for unknown keys."""
         self._encode(columns, codes, new=False)
 
-    def compact(self, kept: Mask) -> Codes:
-        """Remove keys that are not `kept` (a mask by code), and return the new code of each old one, in linear time.
+    def compact(self, keep: Mask) -> Codes:
+        """Remove keys that are not `keep` (a mask by code), and return the new code of each old one, in linear time.
 
         New codes are dense and keep their order; those of removed keys are `EMPTY`. The caller must remap stored codes.
         """
         if not self._columns:
             return np.zeros(1, np.int32)
         # From the last pair of codes to the first, since kept pairs determine which of their parts are kept.
-        used = [kept]
+        used = [keep]
         counts = [self._columns[0].count, *(pairs.count for pairs in self._pairs)]
         for column, pairs, count in reversed(list(zip(self._columns[1:], self._pairs, counts, strict=False))):
-            first, second = _parts_of(pairs.known[used[-1]])
+            first, second = _parts_of(pairs.keys[used[-1]])
             used += [_mask(column.count, second), _mask(count, first)]
         mapping = self._columns[0].compact(used.pop())
         for column, pairs in zip(self._columns[1:], self._pairs, strict=True):
             others, here = column.compact(used.pop()), used.pop()
-            first, second = _parts_of(pairs.known)
+            first, second = _parts_of(pairs.keys)
             pairs.replace(np.where(here, _paired(mapping[first], others[second]), 0))
             mapping = pairs.compact(here)
         return mapping
@@ -125,32 +125,32 @@ class RowCodes:
         codes[:] = 0
         self._table.encode(self._rows(columns, len(codes)), codes, new=True)
 
-    def compact(self, kept: Mask) -> Codes:
+    def compact(self, keep: Mask) -> Codes:
         """Remove rows, like `KeyCodes.compact`."""
-        return self._table.compact(kept)
+        return self._table.compact(keep)
 
     def _rows(self, columns: Sequence[pa.Array], rows: int) -> Strings:
-        found = [_memory(form, plain(column)) for form, column in zip(self._forms, columns, strict=True)]
+        memories = [_memory(form, plain(column)) for form, column in zip(self._forms, columns, strict=True)]
         offsets = np.zeros(rows + 1, np.int64)
-        for each in found:
+        for each in memories:
             each.add_lengths(offsets[1:])
         np.cumsum(offsets, out=offsets)
         data, positions = np.empty(offsets[-1], np.uint8), offsets[:-1].copy()
-        for each in found:
+        for each in memories:
             each.append(positions, data)
         return Strings(offsets, data, None)
 
 
 def _memory(form: Form, array: pa.Array) -> ColumnMemory:
     """Return the memory of values, or of their form, in which equal values have equal bytes."""
-    own = None if _has_forms(array.type) else ColumnMemory.of(array)
-    if own is not None:
-        return own
-    found = form.of(array)
-    bits = _NOTHING if found.valid is None else np.packbits(found.valid, bitorder="little")
-    if isinstance(found, Integers):
-        return ColumnMemory(0, bits, found.values.view(np.uint8), 8, _NOTHING, 0)
-    return ColumnMemory(0, bits, found.data, 1, found.offsets.view(np.uint8), 8)
+    memory = None if _has_forms(array.type) else ColumnMemory.of(array)
+    if memory is not None:
+        return memory
+    values = form.of(array)
+    bits = _NOTHING if values.valid is None else np.packbits(values.valid, bitorder="little")
+    if isinstance(values, Integers):
+        return ColumnMemory(0, bits, values.values.view(np.uint8), 8, _NOTHING, 0)
+    return ColumnMemory(0, bits, values.data, 1, values.offsets.view(np.uint8), 8)
 
 
 def _has_forms(data_type: pa.DataType) -> bool:
@@ -163,76 +163,76 @@ class _Dense:
     """Codes of integers in a narrow range, indexed by the integer minus `least`; `EMPTY` past the end."""
 
     least: int
-    places: Codes
+    slots: Codes
 
     @staticmethod
-    def of(known: Ints) -> _Dense | None:
+    def of(keys: Ints) -> _Dense | None:
         """Return the same codes in this form; None if the integers are too far apart."""
-        least, greatest = int(known.min()), int(known.max())
-        if greatest - least >= _DENSE_PLACES * len(known):
+        least, greatest = int(keys.min()), int(keys.max())
+        if greatest - least >= _DENSE_SLOTS * len(keys):
             return None
-        places = np.full(greatest - least + 2, EMPTY, np.int32)
-        kernels.list_dense(known, least, places)
-        return _Dense(least, places)
+        slots = np.full(greatest - least + 2, EMPTY, np.int32)
+        kernels.list_dense(keys, least, slots)
+        return _Dense(least, slots)
 
 
 class _IntegerTable:
     def __init__(self) -> None:
         self.count = 0
         self._dense: _Dense | None = None
-        self._found = 0
+        self._lookups = 0
         self._table = empty_table(_FIRST_KEYS)
-        self._known = np.empty(_FIRST_KEYS, np.int64)
+        self._keys = np.empty(_FIRST_KEYS, np.int64)
         self._lock = Lock()
 
     @property
-    def known(self) -> Ints:
+    def keys(self) -> Ints:
         """The integer of each code."""
-        return self._known[: self.count]
+        return self._keys[: self.count]
 
     def replace(self, values: Ints) -> None:
         """Replace the integers of the codes; `compact` makes them searchable."""
-        self._known[: self.count] = values
+        self._keys[: self.count] = values
 
-    def compact(self, kept: Mask) -> Codes:
+    def compact(self, keep: Mask) -> Codes:
         """Remove integers, and return the new code of each old one."""
-        values = self.known[kept]
+        values = self.keys[keep]
         self.count = len(values)
-        self._dense, self._found = None, 0
+        self._dense, self._lookups = None, 0
         self._table = empty_table(max(_FIRST_KEYS, _GROWTH * self.count))
-        self._known = _lengthened(values, most_keys(self._table))
-        kernels.refill_integers(self._known, self.count, self._table)
-        return _renumbered(kept)
+        self._keys = _lengthened(values, most_keys(self._table))
+        kernels.refill_integers(self._keys, self.count, self._table)
+        return _renumbered(keep)
 
     def encode(self, form: Integers, codes: Codes, *, new: bool) -> None:
         """Write the codes; `EMPTY` rows stay so."""
         if not new:
             dense = self._dense_if_worth(len(codes))
             if dense is None:
-                kernels.find_integers(form.values, self._table, self._known, codes)
+                kernels.find_integers(form.values, self._table, self._keys, codes)
             else:
-                kernels.find_dense(form.values, dense.least, dense.places, codes)
+                kernels.find_dense(form.values, dense.least, dense.slots, codes)
             return
         with self._lock:
-            self._dense, self._found = None, 0
+            self._dense, self._lookups = None, 0
             position = 0
             while True:
                 start = position
-                position = kernels.add_integers(form.values, start, self._table, self._known, self.count, codes)
+                position = kernels.add_integers(form.values, start, self._table, self._keys, self.count, codes)
                 self.count = max(self.count, int(codes[start:position].max(initial=-1)) + 1)
                 if position == len(codes):
                     return
                 self._table = _larger_table(self.count, len(codes) - position)
-                self._known = _lengthened(self._known, most_keys(self._table))
-                kernels.refill_integers(self._known, self.count, self._table)
+                self._keys = _lengthened(self._keys, most_keys(self._table))
+                kernels.refill_integers(self._keys, self.count, self._table)
 
     def _dense_if_worth(self, rows: int) -> _Dense | None:
         """Return the dense form once the number of lookups reaches the number of keys."""
         with self._lock:
-            before = self._found
-            self._found += rows
-            if before < self.count <= self._found:
-                self._dense = _Dense.of(self.known)
+            before = self._lookups
+            self._lookups += rows
+            if before < self.count <= self._lookups:
+                self._dense = _Dense.of(self.keys)
             return self._dense
 
 
@@ -242,13 +242,13 @@ class _StringTable:
         self._table = empty_table(_FIRST_KEYS)
         self._words = np.empty(2 * _FIRST_KEYS, np.uint64)
         self._offsets = np.zeros(_FIRST_KEYS + 1, np.int64)
-        self._known = np.empty(_FIRST_BYTES, np.uint8)
+        self._bytes = np.empty(_FIRST_BYTES, np.uint8)
         self._lock = Lock()
 
     def encode(self, form: Strings, codes: Codes, *, new: bool) -> None:
         """Write the codes; `EMPTY` rows stay so."""
         if not new:
-            kernels.find_bytes(form.offsets, form.data, self._table, self._words, self._offsets, self._known, codes)
+            kernels.find_bytes(form.offsets, form.data, self._table, self._words, self._offsets, self._bytes, codes)
             return
         with self._lock:
             position = 0
@@ -261,7 +261,7 @@ class _StringTable:
                     self._table,
                     self._words,
                     self._offsets,
-                    self._known,
+                    self._bytes,
                     self.count,
                     codes,
                 )
@@ -270,19 +270,19 @@ class _StringTable:
                     return
                 self._make_room(int(form.offsets[position + 1] - form.offsets[position]), len(codes) - position)
 
-    def compact(self, kept: Mask) -> Codes:
+    def compact(self, keep: Mask) -> Codes:
         """Remove strings, and return the new code of each old one."""
-        codes = np.flatnonzero(kept)
+        codes = np.flatnonzero(keep)
         starts, lengths = self._offsets[codes], np.diff(self._offsets[: self.count + 1])[codes]
         edges = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        self._known = self._known[np.repeat(starts - edges[:-1], lengths) + np.arange(edges[-1])]
+        self._bytes = self._bytes[np.repeat(starts - edges[:-1], lengths) + np.arange(edges[-1])]
         words = self._words[: 2 * self.count].reshape(-1, 2)[codes].reshape(-1)
         self.count = len(codes)
         self._table = empty_table(max(_FIRST_KEYS, _GROWTH * self.count))
         most = most_keys(self._table)
         self._words, self._offsets = _lengthened(words, 2 * most), _lengthened(edges, most + 1)
         kernels.refill_bytes(self._words, self.count, self._table)
-        return _renumbered(kept)
+        return _renumbered(keep)
 
     def _make_room(self, length: int, rows: int) -> None:
         """Grow the table, or the bytes of the keys, whichever is full; some rows are still to be added."""
@@ -293,7 +293,7 @@ class _StringTable:
             self._offsets = _lengthened(self._offsets, most + 1)
             kernels.refill_bytes(self._words, self.count, self._table)
         else:
-            self._known = _lengthened(self._known, 2 * len(self._known) + length)
+            self._bytes = _lengthened(self._bytes, 2 * len(self._bytes) + length)
 
 
 def _larger_table(count: int, rows: int) -> Table:
@@ -351,11 +351,11 @@ class _Column:
             if valid is not None:
                 codes[~valid] = _NULL
 
-    def compact(self, kept: Mask) -> Codes:
+    def compact(self, keep: Mask) -> Codes:
         """Remove values, and return the new code of each old one; that of null stays."""
         table = self._strings if self._strings.count else self._integers
         self._remembered = []
-        mapping = table.compact(kept[int(self._nulls_equal) :])
+        mapping = table.compact(keep[int(self._nulls_equal) :])
         if not self._nulls_equal:
             return mapping
         return np.concatenate([[_NULL], np.where(mapping == EMPTY, EMPTY, mapping + _NULL + 1)]).astype(np.int32)
@@ -366,8 +366,8 @@ class _Column:
         A mapping made without adding keys is valid until keys are added.
         """
         count = self.count
-        for known, codes, mapping in self._remembered:
-            if (codes is None or (codes == count and not new)) and _same(known, dictionary):
+        for values, codes, mapping in self._remembered:
+            if (codes is None or (codes == count and not new)) and _same(values, dictionary):
                 return mapping
         mapping = np.empty(len(dictionary), np.int32)
         self.encode(dictionary, mapping, new=new)
@@ -390,9 +390,9 @@ def _mask(count: int, codes: Ints) -> Mask:
     return mask
 
 
-def _renumbered(kept: Mask) -> Codes:
+def _renumbered(keep: Mask) -> Codes:
     """Return the new code of each old one."""
-    return np.where(kept, np.cumsum(kept) - 1, EMPTY).astype(np.int32)
+    return np.where(keep, np.cumsum(keep) - 1, EMPTY).astype(np.int32)
 
 
 def _same(one: pa.Array, other: pa.Array) -> bool:

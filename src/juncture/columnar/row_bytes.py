@@ -254,13 +254,13 @@ class ColumnMemory:
 
     def append(self, positions: Ints, target: Bytes) -> None:
         """Write each value to its position, such that no value's bytes are a prefix of another's."""
-        held = self.first, self.valid, self.values, self.width, self.edges, self.edge_width
-        kernels.append_values(*held, positions, target)
+        memory = self.first, self.valid, self.values, self.width, self.edges, self.edge_width
+        kernels.append_values(*memory, positions, target)
 
-    def keep_equal(self, rows: Ints, other: ColumnMemory, places: Ints, same: Bytes) -> None:
+    def keep_equal(self, rows: Ints, other: ColumnMemory, positions: Ints, same: Bytes) -> None:
         """Remove candidates of equal rows that differ in this column."""
         one, two = ((each.first, each.valid, each.values, each.edges) for each in (self, other))
-        keep_equal(*one, rows, *two, places, self.width, self.edge_width, same)
+        keep_equal(*one, rows, *two, positions, self.width, self.edge_width, same)
 
 
 @dataclass(frozen=True)
@@ -277,13 +277,13 @@ class RowMemory:
         for column in batch.columns:
             if pat.is_null(column.type):
                 continue
-            found = ColumnMemory.of(column)
-            if found is None:
+            memory = ColumnMemory.of(column)
+            if memory is None:
                 return cls(batch, None)
-            columns.append(found)
+            columns.append(memory)
         return cls(batch, tuple(columns))
 
-    def surely_equal(self, rows: Ints, other: RowMemory, places: Ints) -> Mask:
+    def surely_equal(self, rows: Ints, other: RowMemory, positions: Ints) -> Mask:
         """Return a mask of the rows whose bytes equal those at some positions of other memory of the same types.
 
         Rows outside the mask may still be equal: equal floats may have different bits.
@@ -292,5 +292,5 @@ class RowMemory:
             return np.zeros(len(rows), np.bool_)
         same = np.ones(len(rows), np.uint8)
         for one, two in zip(self.columns, other.columns, strict=True):
-            one.keep_equal(rows, two, places, same)
+            one.keep_equal(rows, two, positions, same)
         return same.view(np.bool_)

@@ -19,16 +19,16 @@ _TYPES = 256  # types that are remembered, since every join validates some of th
 
 def check_columns(schema: pa.Schema, names: Sequence[str], *, argument: str, side: str) -> None:
     """Raise SchemaError if the schema repeats a name, or lacks one of the names."""
-    known = schema.names
-    if len(set(known)) < len(known):
-        repeated = next(name for name in known if known.count(name) > 1)
+    columns = schema.names
+    if len(set(columns)) < len(columns):
+        repeated = next(name for name in columns if columns.count(name) > 1)
         raise SchemaError(
-            f"The {side} table has {known.count(repeated)} columns named {repeated!r}. Rename or drop all but one of "
+            f"The {side} table has {columns.count(repeated)} columns named {repeated!r}. Rename or drop all but one of "
             "them.",
             name="JN-COLUMN-DUPLICATE",
         )
     for name in names:
-        if name not in known:
+        if name not in columns:
             raise SchemaError(
                 f"{argument}={name!r} is not a column of the {side} table. {hint(name, schema)}",
                 name="JN-COLUMN-MISSING",
@@ -42,11 +42,11 @@ def hint(name: str, *schemas: pa.Schema) -> str:
     return did_you_mean(name, dict.fromkeys(column for schema in schemas for column in schema.names))
 
 
-def check_order(field: pa.Field, *, asked: str, side: str) -> None:
-    """Raise SchemaError if a column contains ordered categories. ``asked`` is what needs the order, in messages."""
+def check_order(field: pa.Field, *, purpose: str, side: str) -> None:
+    """Raise SchemaError if a column contains ordered categories. ``purpose`` is what needs the order, in messages."""
     if _has_ordered_categories(field.type):
         raise SchemaError(
-            f"{asked} needs an order, but the {side} column {field.name!r} is of ordered categories ({field.type}). "
+            f"{purpose} needs an order, but the {side} column {field.name!r} is of ordered categories ({field.type}). "
             "Their order can differ between tables. Cast the column to its values (for example to string), or to the "
             "numbers of the categories (.cat.codes in pandas, .to_physical() in Polars).",
             name="JN-ORDERED-CATEGORIES",
@@ -82,5 +82,5 @@ def _types_in(data_type: pa.DataType) -> Iterator[pa.DataType]:
     elif pat.is_dictionary(data_type) or pat.is_run_end_encoded(data_type):
         yield from _types_in(data_type.value_type)
     else:
-        for place in range(data_type.num_fields):
-            yield from _types_in(data_type.field(place).type)
+        for index in range(data_type.num_fields):
+            yield from _types_in(data_type.field(index).type)

@@ -1,16 +1,16 @@
 """As-of joins by availability or a further condition: the nearest right rows that a left row may take.
 
-The right rows are sorted into the groups of the left slots, by value and time of availability (*known* code). A left
-slot searches from its value, backward or forward, for the nearest rows whose known code is at most its *as-of* code.
-To skip rows, a *tree* has the complements of the known codes, with the greatest of each block, block of blocks and so
-on, as `juncture.kernels.band.build_level` fills it.
+The right rows are sorted into the groups of the left slots, by value and time of availability (*availability* code). A
+left slot searches from its value, backward or forward, for the nearest rows whose availability code is at most its
+*as-of* code. To skip rows, a *tree* has the complements of the availability codes, with the greatest of each block,
+block of blocks and so on, as `juncture.kernels.band.build_level` fills it.
 
-Slots, groups and candidates are those of `juncture.kernels.asof`. Candidates have three words: rank, known code and
-pointer.
+Slots, groups and candidates are those of `juncture.kernels.asof`. Candidates have three words: rank, availability code
+and pointer.
 
-Right rows 0 and 1 at 1 and 2, known from 5 and 9. A slot at 3 that sees up to 6 skips row 1::
+Right rows 0 and 1 at 1 and 2, available from 5 and 9. A slot at 3 that sees up to 6 skips row 1::
 
-    find_known  best[0, 0] is (1, 5, 0)
+    find_available  best[0, 0] is (1, 5, 0)
 
 Conditions are tried outward, from the nearest row on. Left rows at 3 and 6, and right rows at 1, 4 and 5, backward::
 
@@ -31,7 +31,7 @@ from juncture.kernels.search import advance
 
 _BITS = 4  # bits of the number of an entry within its block
 
-RANK, KNOWN, POINTER, WORDS = range(4)
+RANK, AVAILABILITY, POINTER, WORDS = range(4)
 """The words of a candidate."""
 
 FIRST, COUNT = range(2)
@@ -83,7 +83,7 @@ def _after(tree: Ints, levels: Ints, position: Any, high: Any, least: Any) -> An
 
 
 @compiled
-def find_known(
+def find_available(
     on: Ints,
     asof_codes: Ints,
     starts: Ints,
@@ -102,13 +102,13 @@ def find_known(
 ) -> None:
     """List the best available right rows for each slot. O(log n) for each candidate, regardless of unavailable rows.
 
-    The right rows are sorted into the groups of the left slots by value, known code and tie order, the winner last;
-    ``asof_codes`` has the as-of code of each slot, and ``group`` is that of ``first_slot``. ``run_ends`` has the end of
-    each right row's run of equal values, and is read only if forward. ``tree`` has the known codes with their minima,
-    and ``levels`` the start of each level. ``strict`` is whether equal values do not match. Out: ``best[slot, place,
-    (rank, known, pointer)]``, initially empty, is filled for the whole range.
+    The right rows are sorted into the groups of the left slots by value, availability code and tie order, the winner
+    last; ``asof_codes`` has the as-of code of each slot, and ``group`` is that of ``first_slot``. ``run_ends`` has the
+    end of each right row's run of equal values, and is read only if forward. ``tree`` has the availability codes with
+    their minima, and ``levels`` the start of each level. ``strict`` is whether equal values do not match. Out:
+    ``best[slot, candidate, (rank, availability, pointer)]``, initially empty, is filled for the whole range.
     """
-    places = best.shape[1]
+    candidate_count = best.shape[1]
     inclusive = forward == strict
     position: Any = np.int64(-1)
     for slot in range(first_slot, end_slot):
@@ -121,79 +121,79 @@ def find_known(
         position = advance(right_on, position, end, on[slot], inclusive)
         row: Any = np.int64(position)
         least = ~asof_codes[slot]
-        place = 0
-        while place < places and not forward:
+        candidate = 0
+        while candidate < candidate_count and not forward:
             row = _before(tree, levels, low, row, least)
             if row < 0:
                 break
-            best[slot, place, RANK] = right_on[row]
-            best[slot, place, KNOWN] = ~tree[row]
-            best[slot, place, POINTER] = pointers[row]
-            place += 1
-        while place < places and forward:
+            best[slot, candidate, RANK] = right_on[row]
+            best[slot, candidate, AVAILABILITY] = ~tree[row]
+            best[slot, candidate, POINTER] = pointers[row]
+            candidate += 1
+        while candidate < candidate_count and forward:
             nearest = _after(tree, levels, row, end, least)
             if nearest < 0:
                 break
             # Among rows of one value, the last available one ranks first.
             run_end = np.int64(run_ends[nearest])
             row = _before(tree, levels, nearest, run_end, least)
-            while place < places and row >= 0:
-                best[slot, place, RANK] = ~right_on[row]
-                best[slot, place, KNOWN] = ~tree[row]
-                best[slot, place, POINTER] = pointers[row]
-                place += 1
+            while candidate < candidate_count and row >= 0:
+                best[slot, candidate, RANK] = ~right_on[row]
+                best[slot, candidate, AVAILABILITY] = ~tree[row]
+                best[slot, candidate, POINTER] = pointers[row]
+                candidate += 1
                 row = _before(tree, levels, nearest, row, least)
             row = run_end
 
 
 @inlined
 def _is_better(one: Any, other: Any) -> bool:
-    """Return whether a candidate has a greater rank than another, or an equal rank and a later known code."""
+    """Return whether a candidate has a greater rank than another, or an equal rank and a later availability code."""
     if one[RANK] != other[RANK]:
         return bool(one[RANK] > other[RANK])
-    return bool(one[KNOWN] > other[KNOWN])
+    return bool(one[AVAILABILITY] > other[AVAILABILITY])
 
 
 @compiled
-def combine(best: IntCubeOut, found: IntCube, first_slot: int, end_slot: int, first: bool, tied: BytesOut) -> None:
-    """Merge the candidates ``best`` of each slot with others (``found``), all from later right rows, in one pass.
+def combine(best: IntCubeOut, later: IntCube, first_slot: int, end_slot: int, first: bool, tied: BytesOut) -> None:
+    """Merge the candidates ``best`` of each slot with others (``later``), all from later right rows, in one pass.
 
-    With ``first``, the earlier of two rows with the same rank and known code wins, otherwise the later one. ``tied`` is
-    set for slots with such rows. If only the table order breaks ties, the result is final.
+    With ``first``, the earlier of two rows with the same rank and availability code wins, otherwise the later one.
+    ``tied`` is set for slots with such rows. If only the table order breaks ties, the result is final.
     """
-    places = best.shape[1]
+    candidate_count = best.shape[1]
     for slot in range(first_slot, end_slot):
-        if found[slot, 0, POINTER] == NOWHERE:
+        if later[slot, 0, POINTER] == NOWHERE:
             continue
-        # From the last place on, so that no candidate is overwritten before it is read.
-        taken_best = taken_found = 0
-        while taken_best + taken_found < places:
+        # From the last candidate on, so that no candidate is overwritten before it is read.
+        taken_best = taken_later = 0
+        while taken_best + taken_later < candidate_count:
             has_best = best[slot, taken_best, POINTER] != NOWHERE
-            has_found = found[slot, taken_found, POINTER] != NOWHERE
-            if not has_best and not has_found:
+            has_later = later[slot, taken_later, POINTER] != NOWHERE
+            if not has_best and not has_later:
                 break
-            takes_best = has_best and not has_found
-            if has_best and has_found:
-                takes_best = _is_better(best[slot, taken_best], found[slot, taken_found])
-                if not takes_best and not _is_better(found[slot, taken_found], best[slot, taken_best]):
+            takes_best = has_best and not has_later
+            if has_best and has_later:
+                takes_best = _is_better(best[slot, taken_best], later[slot, taken_later])
+                if not takes_best and not _is_better(later[slot, taken_later], best[slot, taken_best]):
                     tied[slot] = 1
                     takes_best = first
             taken_best += int(takes_best)
-            taken_found += int(not takes_best)
-        place = taken_best + taken_found - 1
-        while taken_found > 0:
+            taken_later += int(not takes_best)
+        candidate = taken_best + taken_later - 1
+        while taken_later > 0:
             last_is_best = False
             if taken_best > 0:
-                last_is_best = _is_better(found[slot, taken_found - 1], best[slot, taken_best - 1])
+                last_is_best = _is_better(later[slot, taken_later - 1], best[slot, taken_best - 1])
                 if not last_is_best and not first:
-                    last_is_best = not _is_better(best[slot, taken_best - 1], found[slot, taken_found - 1])
+                    last_is_best = not _is_better(best[slot, taken_best - 1], later[slot, taken_later - 1])
             for word in range(WORDS):
-                best[slot, place, word] = (
-                    best[slot, taken_best - 1, word] if last_is_best else found[slot, taken_found - 1, word]
+                best[slot, candidate, word] = (
+                    best[slot, taken_best - 1, word] if last_is_best else later[slot, taken_later - 1, word]
                 )
             taken_best -= int(last_is_best)
-            taken_found -= int(not last_is_best)
-            place -= 1
+            taken_later -= int(not last_is_best)
+            candidate -= 1
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""Sort right rows by key, value and known code, into the groups of sorted left slots, in buckets of values.
+"""Sort right rows by key, value and availability code, into the groups of sorted left slots, in buckets of values.
 
 The range of each group of slots is divided into buckets of equal width, about one per expected right row. Rows are
 moved into partitions, ranges of buckets that fit the second-level cache, and within one by counting. Finally the few
@@ -20,8 +20,8 @@ LONG = 160
 """Buckets with more rows are not sorted by insertion, which takes quadratic time."""
 
 TIED, LONG_BUCKETS, STATES = range(3)
-"""The results of `order_partition`: whether rows of the same group, value and known code exist, and the number of
-unsorted buckets.
+"""The results of `order_partition`: whether rows of the same group, value and availability code exist, and the
+number of unsorted buckets.
 """
 
 
@@ -52,20 +52,20 @@ def plan_buckets(on: Ints, starts: Ints, wanted: int, groups: IntTableOut, first
 @compiled
 def scatter(
     on: Ints,
-    known: Ints,
+    available_at: Ints,
     buckets: Codes,
     base: int,
     shift: int,
     offsets: IntsOut,
     out_on: IntsOut,
-    out_known: IntsOut,
+    out_available_at: IntsOut,
     out_buckets: CodesOut,
     out_pointers: IntsOut,
 ) -> None:
     """Move rows together by partition, which is ``bucket >> shift``; rows with a negative bucket are dropped.
 
     ``base`` is the pointer of the first row, and ``offsets`` has the first position of each partition in the output,
-    then its end. Out: value, known code, bucket and pointer of each remaining row.
+    then its end. Out: value, availability code, bucket and pointer of each remaining row.
     """
     for row in range(len(on)):
         bucket = buckets[row]
@@ -75,7 +75,7 @@ def scatter(
         position = offsets[partition]
         offsets[partition] = position + 1
         out_on[position] = on[row]
-        out_known[position] = known[row]
+        out_available_at[position] = available_at[row]
         out_buckets[position] = bucket
         out_pointers[position] = base + row
 
@@ -86,33 +86,39 @@ def _goes_before(value: Any, code: Any, other_value: Any, other_code: Any) -> bo
 
 
 @inlined
-def _is_sorted(on: Ints, known: Ints, start: Any, end: Any) -> bool:
-    for place in range(start + 1, end):
-        if _goes_before(on[place], known[place], on[place - 1], known[place - 1]):
+def _is_sorted(on: Ints, available_at: Ints, start: Any, end: Any) -> bool:
+    for position in range(start + 1, end):
+        if _goes_before(on[position], available_at[position], on[position - 1], available_at[position - 1]):
             return False
     return True
 
 
 @inlined
-def _insert(on: IntsOut, known: IntsOut, pointers: IntsOut, start: Any, end: Any) -> None:
-    """Sort rows by value and known code, stably."""
+def _insert(on: IntsOut, available_at: IntsOut, pointers: IntsOut, start: Any, end: Any) -> None:
+    """Sort rows by value and availability code, stably."""
     for current in range(start + 1, end):
-        value, code = on[current], known[current]
-        if not _goes_before(value, code, on[current - 1], known[current - 1]):
+        value, code = on[current], available_at[current]
+        if not _goes_before(value, code, on[current - 1], available_at[current - 1]):
             continue
         pointer = pointers[current]
-        place = current
-        while place > start and _goes_before(value, code, on[place - 1], known[place - 1]):
-            on[place], known[place], pointers[place] = on[place - 1], known[place - 1], pointers[place - 1]
-            place -= 1
-        on[place], known[place], pointers[place] = value, code, pointer
+        position = current
+        while position > start and _goes_before(value, code, on[position - 1], available_at[position - 1]):
+            on[position], available_at[position], pointers[position] = (
+                on[position - 1],
+                available_at[position - 1],
+                pointers[position - 1],
+            )
+            position -= 1
+        on[position], available_at[position], pointers[position] = value, code, pointer
 
 
 @inlined
-def _has_equals(on: Ints, known: Ints, start: Any, end: Any) -> bool:
+def _has_equals(on: Ints, available_at: Ints, start: Any, end: Any) -> bool:
     equals: Any = 0
-    for place in range(start + 1, end):
-        equals += np.int64(on[place] == on[place - 1]) & np.int64(known[place] == known[place - 1])
+    for position in range(start + 1, end):
+        equals += np.int64(on[position] == on[position - 1]) & np.int64(
+            available_at[position] == available_at[position - 1]
+        )
     return bool(equals > 0)
 
 
@@ -120,7 +126,7 @@ def _has_equals(on: Ints, known: Ints, start: Any, end: Any) -> bool:
 def order_partition(
     buckets: Codes,
     on: Ints,
-    known: Ints,
+    available_at: Ints,
     pointers: Ints,
     base: int,
     low: int,
@@ -128,13 +134,13 @@ def order_partition(
     firsts: Ints,
     group: int,
     out_on: IntsOut,
-    out_known: IntsOut,
+    out_available_at: IntsOut,
     out_pointers: IntsOut,
     out_starts: IntsOut,
     long_buckets: IntTableOut,
     state: IntsOut,
 ) -> None:
-    """Sort the rows of one partition by bucket, value and known code, stably.
+    """Sort the rows of one partition by bucket, value and availability code, stably.
 
     The partition has the buckets from ``low`` to before ``high``, and ``base`` rows are in partitions before it.
     ``firsts`` has the first bucket of each group, and ``group`` is the first group that starts in the partition. Out:
@@ -154,20 +160,20 @@ def order_partition(
         out_starts[group] = base + ends[firsts[group] - low]
         group += 1
     for i in range(len(buckets)):
-        own: Any = np.int64(buckets[i]) - low
-        place = np.int64(ends[own])
-        ends[own] = place + 1
-        out_on[place] = on[i]
-        out_known[place] = known[i]
-        out_pointers[place] = pointers[i]
+        local_bucket: Any = np.int64(buckets[i]) - low
+        position = np.int64(ends[local_bucket])
+        ends[local_bucket] = position + 1
+        out_on[position] = on[i]
+        out_available_at[position] = available_at[i]
+        out_pointers[position] = pointers[i]
     start: Any = np.int64(0)
     end: Any = np.int64(0)
     if longest > LONG:
         for bucket in range(high - low):
             end = np.int64(ends[bucket])
             if end - start <= LONG:
-                _insert(out_on, out_known, out_pointers, start, end)
-            elif not _is_sorted(out_on, out_known, start, end):
+                _insert(out_on, out_available_at, out_pointers, start, end)
+            elif not _is_sorted(out_on, out_available_at, start, end):
                 long_buckets[state[LONG_BUCKETS], 0] = start
                 long_buckets[state[LONG_BUCKETS], 1] = end
                 state[LONG_BUCKETS] += 1
@@ -177,7 +183,7 @@ def order_partition(
     for each in range(first_group, group + 1):
         end = np.int64(out_starts[each] - base) if each < group else np.int64(len(buckets))
         if longest <= LONG:
-            _insert(out_on, out_known, out_pointers, start, end)
-        if _has_equals(out_on, out_known, start, end):
+            _insert(out_on, out_available_at, out_pointers, start, end)
+        if _has_equals(out_on, out_available_at, start, end):
             state[TIED] = 1
         start = end

@@ -178,8 +178,8 @@ def _compile(function: Callable[..., Any]) -> tuple[Callable[..., Any], Compilat
             raise
         _compiler.log_once(logging.WARNING, _LACK_OF_ROOM, error)
         return numba.njit(signature, nogil=True, no_cfunc_wrapper=True)(function), Compilation(True, None)
-    known = machine_code.stats
-    return machine_code, Compilation(is_new=not known.cache_hits, folder=known.cache_path)
+    statistics = machine_code.stats
+    return machine_code, Compilation(is_new=not statistics.cache_hits, folder=statistics.cache_path)
 
 
 class _Compiler:

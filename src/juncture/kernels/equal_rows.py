@@ -30,8 +30,8 @@ _SIGN = np.uint64(1 << 63)
 
 @inlined
 def _sort_by_insertion(hashes: Any, order: Any, first: Any, end: Any) -> Any:
-    for place in range(first + 1, end):
-        code, row, target = hashes[place], order[place], place
+    for position in range(first + 1, end):
+        code, row, target = hashes[position], order[position], position
         while target > first and hashes[target - 1] > code:
             hashes[target], order[target] = hashes[target - 1], order[target - 1]
             target -= 1
@@ -54,10 +54,10 @@ def _sort_by_hash(hashes: Any, order: Any, first: Any, end: Any) -> Any:
         for bucket in range(1, len(buckets)):
             buckets[bucket] += buckets[bucket - 1]
         for row in range(count):
-            own = np.int64((np.uint64(some_hashes[row]) ^ _SIGN) >> shift)
-            place = first + buckets[own]
-            buckets[own] += 1
-            hashes[place], order[place] = some_hashes[row], some_rows[row]
+            digit = np.int64((np.uint64(some_hashes[row]) ^ _SIGN) >> shift)
+            position = first + buckets[digit]
+            buckets[digit] += 1
+            hashes[position], order[position] = some_hashes[row], some_rows[row]
     _sort_by_insertion(hashes, order, first, end)
 
 
@@ -68,12 +68,12 @@ def order_ties(keys: Codes, codes: Ints, hashes: IntsOut, order: CodesOut) -> No
     One pass over distinct rows, and four over tied ones.
     """
     first: Any = np.int64(0)
-    for place in range(1, len(order) + 1):
-        if place < len(order) and keys[place] == keys[first] and codes[place] == codes[first]:
+    for position in range(1, len(order) + 1):
+        if position < len(order) and keys[position] == keys[first] and codes[position] == codes[first]:
             continue
-        if place - first > 1:
-            _sort_by_hash(hashes, order, first, np.int64(place))
-        first = place
+        if position - first > 1:
+            _sort_by_hash(hashes, order, first, np.int64(position))
+        first = position
 
 
 @compiled
@@ -84,22 +84,22 @@ def find_alike(
     remaining: Ints,
     groups: Codes,
     starts: Ints,
-    held: IntTable,
-    held_hashes: Ints,
-    held_weights: Ints,
+    stored_codes: IntTable,
+    stored_hashes: Ints,
+    stored_weights: Ints,
     rows: IntsOut,
     positions: IntsOut,
 ) -> int:
-    """Find the held rows with the key, first code and hash of rows and a positive weight; return the number of pairs.
+    """Find the stored rows with the key, first code and hash of rows and a positive weight; return the number of pairs.
 
-    Keys of the rows ascend, and rows with 0 ``remaining`` are skipped. ``groups`` are the distinct keys of held rows,
-    ascending, and ``starts`` the start of each key's rows, and the end; held rows are sorted by first code and hash
-    within a group. Out: pairs of a row and the position of a held row; pairs beyond the capacity are counted but not
+    Keys of the rows ascend, and rows with 0 ``remaining`` are skipped. ``groups`` are the distinct keys of stored rows,
+    ascending, and ``starts`` the start of each key's rows, and the end; stored rows are sorted by first code and hash
+    within a group. Out: pairs of a row and the position of a stored row; pairs beyond the capacity are counted but not
     written.
 
     Two binary searches for each row, and a step for each match.
     """
-    lines = held.shape[0]
+    lines = stored_codes.shape[0]
     room, count = len(rows), 0
     group = np.int64(0)
     for row in range(len(keys)):
@@ -114,13 +114,13 @@ def find_alike(
         end = high
         while low < high:
             middle = (low + high) >> 1
-            same = lines == 0 or held[0, middle] == codes[0, row]
-            if (same and held_hashes[middle] < hashes[row]) or (not same and held[0, middle] < codes[0, row]):
+            same = lines == 0 or stored_codes[0, middle] == codes[0, row]
+            if (same and stored_hashes[middle] < hashes[row]) or (not same and stored_codes[0, middle] < codes[0, row]):
                 low = middle + 1
             else:
                 high = middle
-        while low < end and held_hashes[low] == hashes[row] and (lines == 0 or held[0, low] == codes[0, row]):
-            if held_weights[low] > 0:
+        while low < end and stored_hashes[low] == hashes[row] and (lines == 0 or stored_codes[0, low] == codes[0, row]):
+            if stored_weights[low] > 0:
                 if count < room:
                     rows[count], positions[count] = row, low
                 count += 1
@@ -134,26 +134,26 @@ def share_equal(
     positions: IntsOut,
     same: Bytes,
     weights: Ints,
-    held_weights: Ints,
+    stored_weights: Ints,
     remaining: IntsOut,
     changes: IntsOut,
 ) -> int:
-    """Distribute the weight changes of rows over the held rows that equal them; return the number of changes.
+    """Distribute the weight changes of rows over the stored rows that equal them; return the number of changes.
 
-    ``rows`` and ``positions`` are pairs of a row and the position of a held row, and afterwards those that change;
-    ``same`` is which of them are equal, and no held row is equal to two rows. ``remaining`` is the part of each row's
-    change that is not yet assigned. Out: ``changes``, the weight change of each held row; no weight becomes negative.
+    ``rows`` and ``positions`` are pairs of a row and the position of a stored row, and afterwards those that change;
+    ``same`` is which of them are equal, and no stored row is equal to two rows. ``remaining`` is the part of each row's
+    change that is not yet assigned. Out: ``changes``, the weight change of each stored row; no weight becomes negative.
     """
     count = 0
     for pair in range(len(same)):
         row, position = rows[pair], positions[pair]
         if same[pair] == 0 or remaining[row] == 0:
             continue
-        found = remaining[row]
+        change = remaining[row]
         if weights[row] < 0:
-            found = min(found, held_weights[position])
-        remaining[row] -= found
-        rows[count], positions[count], changes[count] = row, position, found if weights[row] > 0 else -found
+            change = min(change, stored_weights[position])
+        remaining[row] -= change
+        rows[count], positions[count], changes[count] = row, position, change if weights[row] > 0 else -change
         count += 1
     return count
 
@@ -184,7 +184,7 @@ def keep_equal(
     other_valid: Bytes,
     others: Bytes,
     other_edges: Bytes,
-    places: Ints,
+    positions: Ints,
     width: int,
     edge_width: int,
     same: BytesOut,
@@ -193,12 +193,12 @@ def keep_equal(
 
     Row ``i`` is the one at ``first + i``: its validity bit (an empty array if all are valid), and its bytes. ``width``
     is the bytes of a value, and 0 for a bit. Texts have offsets of ``edge_width`` bytes, 4 or 8, in ``edges``; it is 0
-    for other values. The other rows at ``places`` have the same form. Rows whose ``same`` is 0 are skipped.
+    for other values. The other rows at ``positions`` have the same form. Rows whose ``same`` is 0 are skipped.
     """
     for i in range(len(rows)):
         if same[i] == 0:
             continue
-        one, other = first + rows[i], other_first + places[i]
+        one, other = first + rows[i], other_first + positions[i]
         here, there = is_there(valid, one), is_there(other_valid, other)
         if here != there:
             same[i] = 0
@@ -282,18 +282,18 @@ def blocks_before(
     block_hashes: Words,
     block_codes: Ints,
     block_rows: Ints,
-    found: IntsOut,
+    blocks: IntsOut,
 ) -> None:
-    """Find the last block whose first row comes before each row, or -1 (``found``). A binary search for each row."""
+    """Find the last block whose first row comes before each row, or -1 (``blocks``). A binary search for each row."""
     for row in range(len(hashes)):
-        found[row] = _block_before(block_hashes, block_codes, block_rows, hashes[row], codes[row], rows[row])
+        blocks[row] = _block_before(block_hashes, block_codes, block_rows, hashes[row], codes[row], rows[row])
 
 
 @compiled
-def mark_rows(hashes: Words, sought: Words, chosen: BytesOut) -> None:
-    """Write whether each row's key hash is among ``sought``; both are ascending. One pass over both."""
-    place = np.int64(0)
+def mark_rows(hashes: Words, query_hashes: Words, chosen: BytesOut) -> None:
+    """Write whether each row's key hash is among ``query_hashes``; both are ascending. One pass over both."""
+    query = np.int64(0)
     for row in range(len(hashes)):
-        while place < len(sought) and sought[place] < hashes[row]:
-            place += 1
-        chosen[row] = place < len(sought) and sought[place] == hashes[row]
+        while query < len(query_hashes) and query_hashes[query] < hashes[row]:
+            query += 1
+        chosen[row] = query < len(query_hashes) and query_hashes[query] == hashes[row]

@@ -22,15 +22,15 @@ _INFINITY = _EXPONENT << _MANTISSA_BITS
 
 
 @compiled
-def float_places(bits: Ints, places: IntsOut) -> None:
-    """Find the lowest and the highest digit (``places``, out) that floats need; reversed if all are 0 or not finite."""
-    places[0], places[1] = _EXPONENT, -1
+def float_digits(bits: Ints, digits: IntsOut) -> None:
+    """Find the lowest and the highest digit (``digits``, out) that floats need; reversed if all are 0 or not finite."""
+    digits[0], digits[1] = _EXPONENT, -1
     for i in range(len(bits)):
         exponent = (bits[i] >> _MANTISSA_BITS) & _EXPONENT
         if exponent == _EXPONENT or bits[i] << 1 == 0:
             continue
-        place = max(exponent - 1, 0) // _BITS
-        places[0], places[1] = min(places[0], place), max(places[1], place + 2)
+        digit = max(exponent - 1, 0) // _BITS
+        digits[0], digits[1] = min(digits[0], digit), max(digits[1], digit + 2)
 
 
 @compiled
@@ -116,5 +116,5 @@ def nearest_floats(digits: IntTable, base: int, bits: IntsOut) -> None:
             if (size[half] >> below) & 1 and (is_more or mantissa & 1):
                 mantissa += 1
         # The hidden bit of the mantissa adds one to the exponent, as does a carry from rounding.
-        found = min((exponent << _MANTISSA_BITS) + mantissa, _INFINITY) if exponent < _EXPONENT else _INFINITY
-        bits[column] = found | (-(1 << 63) if is_negative else 0)
+        magnitude = min((exponent << _MANTISSA_BITS) + mantissa, _INFINITY) if exponent < _EXPONENT else _INFINITY
+        bits[column] = magnitude | (-(1 << 63) if is_negative else 0)

@@ -282,10 +282,10 @@ def add_greatest_of_spans(
 
 
 @compiled
-def add_greatest_of_pairs(rows: Codes, found: Codes, codes: Ints, greatest: IntsOut, positions: CodesOut) -> None:
+def add_greatest_of_pairs(rows: Codes, right_rows: Codes, codes: Ints, greatest: IntsOut, positions: CodesOut) -> None:
     """Update each row's greatest code and its position by the codes of its pairs."""
     for i in range(len(rows)):
-        row, code = rows[i], codes[found[i]]
+        row, code = rows[i], codes[right_rows[i]]
         if positions[row] < 0 or code > greatest[row]:
             greatest[row] = code
-            positions[row] = found[i]
+            positions[row] = right_rows[i]

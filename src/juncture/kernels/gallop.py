@@ -26,11 +26,11 @@ def first_from_end(values: Any, first: Any, end: Any, least: Any) -> Any:
     """Return the same, searched from the end backwards: in few steps if it is near the end."""
     step = np.int64(1)
     while first < end:
-        place = max(first, end - step)
-        if values[place] < least:
-            first = place + 1
+        position = max(first, end - step)
+        if values[position] < least:
+            first = position + 1
             break
-        end = place
+        end = position
         step <<= 1
     return first_at_least(values, first, end, least)
 
@@ -40,11 +40,11 @@ def first_from_start(values: Any, first: Any, end: Any, least: Any) -> Any:
     """Return the same, searched from the start onwards: in few steps if it is near the start."""
     step = np.int64(1)
     while first < end:
-        place = min(end - 1, first + step - 1)
-        if values[place] >= least:
-            end = place
+        position = min(end - 1, first + step - 1)
+        if values[position] >= least:
+            end = position
             break
-        first = place + 1
+        first = position + 1
         step <<= 1
     return first_at_least(values, first, end, least)
 

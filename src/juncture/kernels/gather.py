@@ -41,21 +41,21 @@ def count_parts(pointers: Ints, bounds: Ints, firsts: Codes, shift: int, parts: 
 
 
 @compiled
-def scatter_words(values: Words, rows: Codes, places: Codes, targets: WordsOut) -> None:
-    """Copy the values of some rows to their places in ``targets``."""
+def scatter_words(values: Words, rows: Codes, positions: Codes, targets: WordsOut) -> None:
+    """Copy the values of some rows to their positions in ``targets``."""
     for i in range(len(rows)):
-        targets[places[i]] = values[rows[i]]
+        targets[positions[i]] = values[rows[i]]
 
 
 @compiled
-def scatter_pointed(values: Words, pointers: Ints, first: int, places: Codes, targets: WordsOut) -> None:
-    """Copy the values that the pointers at some places name to these places of ``targets``.
+def scatter_pointed(values: Words, pointers: Ints, first: int, positions: Codes, targets: WordsOut) -> None:
+    """Copy the values that the pointers at some positions name to these positions of ``targets``.
 
     The pointer of the first value is ``first``.
     """
-    for i in range(len(places)):
-        place = np.uint64(places[i])
-        targets[place] = values[pointers[place] - first]
+    for i in range(len(positions)):
+        position = np.uint64(positions[i])
+        targets[position] = values[pointers[position] - first]
 
 
 @compiled

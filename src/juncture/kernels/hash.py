@@ -39,17 +39,17 @@ def count_codes(codes: Codes, counts: CodesOut) -> None:
 
 
 @compiled
-def order_by_code(codes: Codes, first: int, places: CodesOut, rows: CodesOut) -> None:
+def order_by_code(codes: Codes, first: int, positions: CodesOut, rows: CodesOut) -> None:
     """List the rows by code, in their order within each; ``first`` is the number of the first row.
 
-    ``places`` are the next output positions of the codes, and are advanced. Reads all codes in order, and writes 4
+    ``positions`` are the next output positions of the codes, and are advanced. Reads all codes in order, and writes 4
     bytes per row to as many streams as codes.
     """
     for i in range(len(codes)):
         code = codes[i]
         if code != EMPTY:
-            rows[places[code]] = first + i
-            places[code] += 1
+            rows[positions[code]] = first + i
+            positions[code] += 1
 
 
 @compiled
@@ -78,15 +78,15 @@ def spans_of_rows(codes: Codes, rows: Codes, first: CodesOut, end: CodesOut) -> 
 
 
 @compiled
-def place_by_code(codes: CodesOut, places: CodesOut) -> None:
+def place_by_code(codes: CodesOut, positions: CodesOut) -> None:
     """Replace each row's code, never `EMPTY`, by its position in the order by code.
 
-    ``places`` are the next positions of the codes, and are advanced.
+    ``positions`` are the next positions of the codes, and are advanced.
     """
     for i in range(len(codes)):
         code = codes[i]
-        codes[i] = places[code]
-        places[code] += 1
+        codes[i] = positions[code]
+        positions[code] += 1
 
 
 @compiled

@@ -99,14 +99,14 @@ def candidate(table: Table, hashed: Any) -> Any:
 
 
 @inlined
-def put(table: Table, hashed: Any, place: Any, code: Any) -> None:
+def put(table: Table, hashed: Any, lane: Any, code: Any) -> None:
     """Fill the lane at a position."""
-    table[place] = tag_of(hashed)
-    table[place + CODES] = np.uint32(code)
+    table[lane] = tag_of(hashed)
+    table[lane + CODES] = np.uint32(code)
 
 
 @inlined
-def free_place(table: Table, hashed: Any) -> Any:
+def free_lane(table: Table, hashed: Any) -> Any:
     """Return the position of the free lane for a new key."""
     bucket = bucket_of(table, hashed)
     lanes = equal_lanes(table, bucket, FREE)

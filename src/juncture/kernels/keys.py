@@ -22,7 +22,7 @@ from juncture.kernels.hash_table import (
     Table,
     bucket_of,
     candidate,
-    free_place,
+    free_lane,
     mix,
     next_bucket,
     put,
@@ -44,16 +44,16 @@ _LEADING_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint6
 
 
 @inlined
-def _place_of_integer(value: Any, hashed: Any, table: Table, known: Ints) -> Any:
+def _lane_of_integer(value: Any, hashed: Any, table: Table, table_keys: Ints) -> Any:
     """Return the position of the lane with an integer, or of the free lane for it."""
     tag = tag_of(hashed)
     bucket = bucket_of(table, hashed)
     while True:
         lanes = equal_lanes(table, bucket, tag)
         while lanes != 0:
-            place = bucket + np.uint64(lowest_bit(lanes))
-            if known[table[place + CODES]] == value:
-                return place
+            lane = bucket + np.uint64(lowest_bit(lanes))
+            if table_keys[table[lane + CODES]] == value:
+                return lane
             lanes &= lanes - 1
         if table[bucket + LAST] == FREE:
             return bucket + np.uint64(lowest_bit(equal_lanes(table, bucket, FREE)))
@@ -61,10 +61,10 @@ def _place_of_integer(value: Any, hashed: Any, table: Table, known: Ints) -> Any
 
 
 @compiled
-def add_integers(values: Ints, first: int, table: HalvesOut, known: IntsOut, count: int, codes: CodesOut) -> int:
+def add_integers(values: Ints, first: int, table: HalvesOut, table_keys: IntsOut, count: int, codes: CodesOut) -> int:
     """Assign a code to each integer from ``first`` on; return where it stopped since the table is full, or the end.
 
-    ``known`` has the keys of the table by code, with room for its capacity; ``count`` is their number before.
+    ``table_keys`` has the keys of the table by code, with room for its capacity; ``count`` is their number before.
     Afterwards it is one more than the greatest code. ``codes`` are `EMPTY` for rows to skip.
     """
     most = len(table) // 4
@@ -78,26 +78,26 @@ def add_integers(values: Ints, first: int, table: HalvesOut, known: IntsOut, cou
             row = block + i
             if codes[row] == EMPTY:
                 continue
-            place = _place_of_integer(values[row], hashes[i], table, known)
-            if table[place] == FREE:
+            lane = _lane_of_integer(values[row], hashes[i], table, table_keys)
+            if table[lane] == FREE:
                 if count >= most:
                     return row
-                known[count] = values[row]
-                put(table, hashes[i], place, count)
+                table_keys[count] = values[row]
+                put(table, hashes[i], lane, count)
                 count += 1
-            codes[row] = table[place + CODES]
+            codes[row] = table[lane + CODES]
     return len(values)
 
 
 @compiled
-def find_integers(values: Ints, table: HalvesOut, known: IntsOut, codes: CodesOut) -> None:
+def find_integers(values: Ints, table: HalvesOut, table_keys: IntsOut, codes: CodesOut) -> None:
     """Look up the code of each integer; ``codes`` are `EMPTY` for rows to skip, and afterwards for unknown keys.
 
     The buckets of a block's rows are prefetched together, so that cache misses overlap. Candidates are collected
     without a branch, since half of the branches would be mispredicted.
     """
     hashes = np.empty(BLOCK, np.uint64)
-    found = np.empty(BLOCK, np.uint64)
+    likely_codes = np.empty(BLOCK, np.uint64)
     rows = np.empty(BLOCK, np.int64)
     for block in range(0, len(values), BLOCK):
         size = min(BLOCK, len(values) - block)
@@ -108,38 +108,38 @@ def find_integers(values: Ints, table: HalvesOut, known: IntsOut, codes: CodesOu
         for i in range(size):
             row = block + i
             is_likely, code = candidate(table, hashes[i])
-            found[likely] = code
+            likely_codes[likely] = code
             rows[likely] = row
             likely += np.int64(is_likely & (codes[row] != EMPTY))
             codes[row] = EMPTY
-            prefetch(known, code)
+            prefetch(table_keys, code)
         for i in range(likely):
-            code, value = found[i], values[rows[i]]
-            if known[code] == value:
+            code, value = likely_codes[i], values[rows[i]]
+            if table_keys[code] == value:
                 codes[rows[i]] = code
             else:
                 # Another key with the same tag.
-                place = _place_of_integer(value, mix(np.uint64(value)), table, known)
-                codes[rows[i]] = EMPTY if table[place] == FREE else np.int32(table[place + CODES])
+                lane = _lane_of_integer(value, mix(np.uint64(value)), table, table_keys)
+                codes[rows[i]] = EMPTY if table[lane] == FREE else np.int32(table[lane + CODES])
 
 
 @compiled
-def list_dense(known: Ints, least: int, places: CodesOut) -> None:
+def list_dense(table_keys: Ints, least: int, slots: CodesOut) -> None:
     """List the codes of the integers of a range from ``least`` on, as an alternative to a table.
 
-    ``places`` is initially `EMPTY`, and its last entry stays so.
+    ``slots`` is initially `EMPTY`, and its last entry stays so.
     """
-    for code in range(len(known)):
-        places[known[code] - least] = code
+    for code in range(len(table_keys)):
+        slots[table_keys[code] - least] = code
 
 
 @compiled
-def find_dense(values: Ints, least: int, places: Codes, codes: CodesOut) -> None:
+def find_dense(values: Ints, least: int, slots: Codes, codes: CodesOut) -> None:
     """Look up the code of each integer, as `find_integers`, in the list of `list_dense`."""
-    outside = np.uint64(len(places) - 1)
+    outside = np.uint64(len(slots) - 1)
     for i in range(len(values)):
         # Below the least, the unsigned difference is also large.
-        code = places[min(np.uint64(values[i]) - np.uint64(least), outside)]
+        code = slots[min(np.uint64(values[i]) - np.uint64(least), outside)]
         codes[i] = EMPTY if codes[i] == EMPTY else code
 
 
@@ -153,11 +153,11 @@ def number_dense(values: Ints, least: int, count: int, codes: CodesOut) -> None:
 
 
 @compiled
-def refill_integers(known: Ints, count: int, table: HalvesOut) -> None:
+def refill_integers(table_keys: Ints, count: int, table: HalvesOut) -> None:
     """Insert the keys of a table into an empty, larger one."""
     for code in range(count):
-        hashed = mix(np.uint64(known[code]))
-        put(table, hashed, free_place(table, hashed), code)
+        hashed = mix(np.uint64(table_keys[code]))
+        put(table, hashed, free_lane(table, hashed), code)
 
 
 @inlined
@@ -216,7 +216,7 @@ def _equal(one: Bytes, first: int, end: int, other: Bytes, other_first: int) -> 
 
 
 @inlined
-def _place_of_bytes(
+def _lane_of_bytes(
     low: Any,
     high: Any,
     hashed: Any,
@@ -224,9 +224,9 @@ def _place_of_bytes(
     first: int,
     end: int,
     table: Table,
-    known_words: Words,
-    known_offsets: Ints,
-    known: Bytes,
+    key_words: Words,
+    key_offsets: Ints,
+    key_bytes: Bytes,
 ) -> Any:
     """Return the position of the lane with a byte string, or of the free lane for it."""
     tag = tag_of(hashed)
@@ -234,11 +234,11 @@ def _place_of_bytes(
     while True:
         lanes = equal_lanes(table, bucket, tag)
         while lanes != 0:
-            place = bucket + np.uint64(lowest_bit(lanes))
-            code = np.uint64(table[place + CODES])
-            is_alike = (known_words[_TWO * code] == low) & (known_words[_TWO * code + _ONE] == high)
-            if is_alike and (high < _LONG or _equal(data, first, end, known, known_offsets[code])):
-                return place
+            lane = bucket + np.uint64(lowest_bit(lanes))
+            code = np.uint64(table[lane + CODES])
+            is_alike = (key_words[_TWO * code] == low) & (key_words[_TWO * code + _ONE] == high)
+            if is_alike and (high < _LONG or _equal(data, first, end, key_bytes, key_offsets[code])):
+                return lane
             lanes &= lanes - 1
         if table[bucket + LAST] == FREE:
             return bucket + np.uint64(lowest_bit(equal_lanes(table, bucket, FREE)))
@@ -251,16 +251,16 @@ def add_bytes(
     data: Bytes,
     first: int,
     table: HalvesOut,
-    known_words: WordsOut,
-    known_offsets: IntsOut,
-    known: BytesOut,
+    key_words: WordsOut,
+    key_offsets: IntsOut,
+    key_bytes: BytesOut,
     count: int,
     codes: CodesOut,
 ) -> int:
     """Assign a code to each byte string from ``first`` on; return where it stopped, or the end.
 
-    It stops when the table is full, or ``known`` has no room. The keys of the table by code are two words of each
-    (``known_words``) and the bytes of long keys (``known``). ``codes`` are `EMPTY` for rows to skip.
+    It stops when the table is full, or ``key_bytes`` has no room. The keys of the table by code are two words of each
+    (``key_words``) and the bytes of long keys (``key_bytes``). ``codes`` are `EMPTY` for rows to skip.
     """
     most = len(table) // 4
     words = np.empty(2 * BLOCK, np.uint64)
@@ -277,20 +277,20 @@ def add_bytes(
                 continue
             low, high = words[2 * i], words[2 * i + 1]
             start, end = offsets[row], offsets[row + 1]
-            place = _place_of_bytes(low, high, hashes[i], data, start, end, table, known_words, known_offsets, known)
-            if table[place] == FREE:
+            lane = _lane_of_bytes(low, high, hashes[i], data, start, end, table, key_words, key_offsets, key_bytes)
+            if table[lane] == FREE:
                 length = end - start if high >= _LONG else 0
-                target = known_offsets[count]
-                if count >= most or target + length > len(known):
+                target = key_offsets[count]
+                if count >= most or target + length > len(key_bytes):
                     return row
                 # No slices: Numba's check that their lengths agree takes seconds to compile.
                 for position in range(length):
-                    known[np.uint64(target + position)] = data[np.uint64(start + position)]
-                known_offsets[count + 1] = target + length
-                known_words[2 * count], known_words[2 * count + 1] = low, high
-                put(table, hashes[i], place, count)
+                    key_bytes[np.uint64(target + position)] = data[np.uint64(start + position)]
+                key_offsets[count + 1] = target + length
+                key_words[2 * count], key_words[2 * count + 1] = low, high
+                put(table, hashes[i], lane, count)
                 count += 1
-            codes[row] = table[place + CODES]
+            codes[row] = table[lane + CODES]
     return len(codes)
 
 
@@ -299,9 +299,9 @@ def find_bytes(
     offsets: Ints,
     data: Bytes,
     table: HalvesOut,
-    known_words: WordsOut,
-    known_offsets: IntsOut,
-    known: BytesOut,
+    key_words: WordsOut,
+    key_offsets: IntsOut,
+    key_bytes: BytesOut,
     codes: CodesOut,
 ) -> None:
     """Look up the code of each byte string: arguments as `add_bytes`; unknown keys are `EMPTY`.
@@ -310,7 +310,7 @@ def find_bytes(
     """
     words = np.empty(2 * BLOCK, np.uint64)
     hashes = np.empty(BLOCK, np.uint64)
-    found = np.empty(BLOCK, np.uint64)
+    likely_codes = np.empty(BLOCK, np.uint64)
     items = np.empty(BLOCK, np.int64)
     for block in range(0, len(codes), BLOCK):
         size = min(BLOCK, len(codes) - block)
@@ -321,37 +321,35 @@ def find_bytes(
         likely = np.int64(0)
         for i in range(size):
             is_likely, code = candidate(table, hashes[i])
-            found[likely] = code
+            likely_codes[likely] = code
             items[likely] = i
             likely += np.int64(is_likely & (codes[block + i] != EMPTY))
             codes[block + i] = EMPTY
-            prefetch(known_words, _TWO * code)
+            prefetch(key_words, _TWO * code)
             if words[2 * i + 1] >= _LONG:
-                prefetch(known_offsets, code)
+                prefetch(key_offsets, code)
         for j in range(likely):
             if words[2 * items[j] + 1] >= _LONG:
-                prefetch(known, np.uint64(known_offsets[found[j]]))
+                prefetch(key_bytes, np.uint64(key_offsets[likely_codes[j]]))
         for j in range(likely):
-            i, code = items[j], found[j]
+            i, code = items[j], likely_codes[j]
             row, low, high = block + i, words[2 * i], words[2 * i + 1]
             start, end = offsets[row], offsets[row + 1]
-            is_alike = (known_words[_TWO * code] == low) & (known_words[_TWO * code + _ONE] == high)
-            if is_alike and (high < _LONG or _equal(data, start, end, known, known_offsets[code])):
+            is_alike = (key_words[_TWO * code] == low) & (key_words[_TWO * code + _ONE] == high)
+            if is_alike and (high < _LONG or _equal(data, start, end, key_bytes, key_offsets[code])):
                 codes[row] = code
             else:
                 # Another key with the same tag.
-                place = _place_of_bytes(
-                    low, high, hashes[i], data, start, end, table, known_words, known_offsets, known
-                )
-                codes[row] = EMPTY if table[place] == FREE else np.int32(table[place + CODES])
+                lane = _lane_of_bytes(low, high, hashes[i], data, start, end, table, key_words, key_offsets, key_bytes)
+                codes[row] = EMPTY if table[lane] == FREE else np.int32(table[lane + CODES])
 
 
 @compiled
-def refill_bytes(known_words: Words, count: int, table: HalvesOut) -> None:
+def refill_bytes(key_words: Words, count: int, table: HalvesOut) -> None:
     """Insert the keys of a table into an empty, larger one."""
     for code in range(count):
-        hashed = _hash_words(known_words[2 * code], known_words[2 * code + 1])
-        put(table, hashed, free_place(table, hashed), code)
+        hashed = _hash_words(key_words[2 * code], key_words[2 * code + 1])
+        put(table, hashed, free_lane(table, hashed), code)
 
 
 @compiled

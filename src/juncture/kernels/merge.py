@@ -1,6 +1,6 @@
 """As-of joins of two sides that ascend by ``on``: passes over both, with the latest right row of each key at hand.
 
-A *position* is the place of a right row in the ascending order of ``on``. The first pass finds, for each left row and
+A *position* is the index of a right row in the ascending order of ``on``. The first pass finds, for each left row and
 direction, the position of its nearest right row, and with keys a second one that of its own key. Further matches and
 ties follow from ``before`` and ``after``, which link each position to its neighbours of the same key. The rows at the
 positions are numbered so that, of rows that are equal by key and ``on``, the winner of the tie comes first where a pass
@@ -85,33 +85,33 @@ def nearest_positions(
     pass is that of `nearest_without_keys`. The second one passes the right rows again, two for each left row without a
     branch, since mostly few rows lie between two left rows.
     """
-    count, place = len(right_on), 0
+    count, begin = len(right_on), 0
     if count == 0:
         positions[first:end] = NOWHERE
         return
     _walk_in_blocks(on, first, end, right_on, forward, strict, positions, positions[:0])
-    # The latest position of each key, after a spare place.
+    # The latest position of each key, after a spare item.
     latest = np.full(key_count + 1, NOWHERE, np.int32)
     for i in range(end - first):
         row = np.uint64(end - 1 - i if forward else first + i)
         position = positions[row]
         # Right rows are counted in the order in which they are passed.
-        reach = position + 1
+        stop = position + 1
         if forward:
-            reach = np.int64(0) if position == NOWHERE else count - position
-        _pass(right_keys, place, reach, forward, latest)
-        _pass(right_keys, place + 1, reach, forward, latest)
-        for passed in range(place + 2, reach):
-            _pass(right_keys, passed, reach, forward, latest)
-        place = reach
+            stop = np.int64(0) if position == NOWHERE else count - position
+        _pass(right_keys, begin, stop, forward, latest)
+        _pass(right_keys, begin + 1, stop, forward, latest)
+        for index in range(begin + 2, stop):
+            _pass(right_keys, index, stop, forward, latest)
+        begin = stop
         positions[row] = latest[np.uint64(keys[row] + 1)]
 
 
 @inlined
-def _pass(right_keys: Any, place: Any, reach: Any, forward: Any, latest: Any) -> None:
-    """Note a right row as the latest of its key, unless it is not passed yet: then the spare place gets any row."""
-    passes = np.int64(place < reach)
-    position = place * passes
+def _pass(right_keys: Any, index: Any, stop: Any, forward: Any, latest: Any) -> None:
+    """Note a right row as the latest of its key, unless it is not passed yet: then the spare item gets any row."""
+    passes = np.int64(index < stop)
+    position = index * passes
     position = len(right_keys) - 1 - position if forward else position
     latest[np.uint64((np.int64(right_keys[np.uint64(position)]) + 1) * passes)] = position
 
@@ -137,48 +137,48 @@ def _walk_in_blocks(
     on: Any, first: Any, end: Any, right_on: Any, forward: Any, strict: Any, positions: Any, candidates: Any
 ) -> Any:
     """Find the nearest positions without keys, and list candidates if there is room for them."""
-    place, found, start = np.int64(0), np.uint64(0), first
+    right_row, count, start = np.int64(0), np.uint64(0), first
     while start < end:
         stop = min(start + _BLOCK_ROWS, end)
-        place = _walk(on, start, stop, right_on, place, forward == strict, forward, positions)
+        right_row = _walk(on, start, stop, right_on, right_row, forward == strict, forward, positions)
         if len(candidates) > 0:
-            found = _list_candidates(positions, start, stop, right_on, forward, candidates, found)
+            count = _list_candidates(positions, start, stop, right_on, forward, candidates, count)
         start = stop
-    return found
+    return count
 
 
 @inlined
 def _walk(
-    on: Any, first: Any, end: Any, right_on: Any, place: Any, inclusive: Any, forward: Any, positions: Any
+    on: Any, first: Any, end: Any, right_on: Any, right_row: Any, inclusive: Any, forward: Any, positions: Any
 ) -> Any:
-    """Walk over a block of left rows from a place in the right rows, and return a place from which to walk on."""
+    """Walk over a block of left rows from a right row on, and return the right row from which to walk on."""
     size, count, stop = np.uint64(LANES), np.uint64(len(right_on)), np.uint64(end)
     quarter = np.uint64((end - first) // 4)
     row0 = np.uint64(first)
     row1, row2, row3 = row0 + quarter, row0 + quarter * np.uint64(2), row0 + quarter * np.uint64(3)
     stop0, stop1, stop2 = row1, row2, row3
-    place0 = np.uint64(advance(right_on, np.int64(place), len(right_on), on[row0], inclusive))
-    place1 = np.uint64(advance(right_on, np.int64(place0), len(right_on), on[row1], inclusive))
-    place2 = np.uint64(advance(right_on, np.int64(place1), len(right_on), on[row2], inclusive))
-    place3 = np.uint64(advance(right_on, np.int64(place2), len(right_on), on[row3], inclusive))
+    right_row0 = np.uint64(advance(right_on, np.int64(right_row), len(right_on), on[row0], inclusive))
+    right_row1 = np.uint64(advance(right_on, np.int64(right_row0), len(right_on), on[row1], inclusive))
+    right_row2 = np.uint64(advance(right_on, np.int64(right_row1), len(right_on), on[row2], inclusive))
+    right_row3 = np.uint64(advance(right_on, np.int64(right_row2), len(right_on), on[row3], inclusive))
     # No walk is ahead of the last one, which is therefore the first to come near the end of the right side.
     while row0 + _ONE < stop0 and row1 + _ONE < stop1 and row2 + _ONE < stop2 and row3 + _ONE < stop:
-        if place3 + size > count:
+        if right_row3 + size > count:
             break
-        row0, place0 = _step(on, row0, right_on, place0, inclusive, forward, positions)
-        row1, place1 = _step(on, row1, right_on, place1, inclusive, forward, positions)
-        row2, place2 = _step(on, row2, right_on, place2, inclusive, forward, positions)
-        row3, place3 = _step(on, row3, right_on, place3, inclusive, forward, positions)
-    _walk_on(on, row0, stop0, right_on, place0, inclusive, forward, positions)
-    _walk_on(on, row1, stop1, right_on, place1, inclusive, forward, positions)
-    _walk_on(on, row2, stop2, right_on, place2, inclusive, forward, positions)
-    _walk_on(on, row3, stop, right_on, place3, inclusive, forward, positions)
-    return np.int64(place3)
+        row0, right_row0 = _step(on, row0, right_on, right_row0, inclusive, forward, positions)
+        row1, right_row1 = _step(on, row1, right_on, right_row1, inclusive, forward, positions)
+        row2, right_row2 = _step(on, row2, right_on, right_row2, inclusive, forward, positions)
+        row3, right_row3 = _step(on, row3, right_on, right_row3, inclusive, forward, positions)
+    _walk_on(on, row0, stop0, right_on, right_row0, inclusive, forward, positions)
+    _walk_on(on, row1, stop1, right_on, right_row1, inclusive, forward, positions)
+    _walk_on(on, row2, stop2, right_on, right_row2, inclusive, forward, positions)
+    _walk_on(on, row3, stop, right_on, right_row3, inclusive, forward, positions)
+    return np.int64(right_row3)
 
 
 @inlined
 def _list_candidates(
-    positions: Any, first: Any, end: Any, right_on: Any, forward: Any, candidates: Any, found: Any
+    positions: Any, first: Any, end: Any, right_on: Any, forward: Any, candidates: Any, count: Any
 ) -> Any:
     """Add the left rows of a block whose right row may tie, and return how many there are so far."""
     row, stop, last = np.uint64(first), np.uint64(end), np.int64(len(right_on) - 1)
@@ -190,37 +190,37 @@ def _list_candidates(
     neighbour = _ONE if forward else ~np.uint64(0)
     while row < stop:
         position = np.uint64(positions[row])
-        candidates[found] = row
-        found += np.uint64(right_on[position] == right_on[position + neighbour])
+        candidates[count] = row
+        count += np.uint64(right_on[position] == right_on[position + neighbour])
         row += _ONE
-    return found
+    return count
 
 
 @inlined
 def _step(
-    on: Any, row: Any, right_on: Any, place: Any, inclusive: Any, forward: Any, positions: Any
+    on: Any, row: Any, right_on: Any, right_row: Any, inclusive: Any, forward: Any, positions: Any
 ) -> tuple[Any, Any]:
-    """Place two left rows in a window, and return the next row and place; a row past the window is placed again."""
+    """Place two left rows in a window, and return the next rows; a left row past the window is placed again."""
     size = np.uint64(LANES)
-    below = below_in_lanes(right_on, place, on[row], inclusive)
-    last_below = below_in_lanes(right_on, place, on[row + _ONE], inclusive)
-    positions[row] = place + below - np.uint64(not forward)
-    positions[row + _ONE] = place + last_below - np.uint64(not forward)
-    return row + np.uint64(below < size) + np.uint64(last_below < size), place + last_below
+    below = below_in_lanes(right_on, right_row, on[row], inclusive)
+    last_below = below_in_lanes(right_on, right_row, on[row + _ONE], inclusive)
+    positions[row] = right_row + below - np.uint64(not forward)
+    positions[row + _ONE] = right_row + last_below - np.uint64(not forward)
+    return row + np.uint64(below < size) + np.uint64(last_below < size), right_row + last_below
 
 
 @inlined
 def _walk_on(
-    on: Any, row: Any, stop: Any, right_on: Any, place: Any, inclusive: Any, forward: Any, positions: Any
+    on: Any, row: Any, stop: Any, right_on: Any, right_row: Any, inclusive: Any, forward: Any, positions: Any
 ) -> None:
     """Finish a walk."""
     size, count = np.uint64(LANES), np.uint64(len(right_on))
-    while row + _ONE < stop and place + size <= count:
-        row, place = _step(on, row, right_on, place, inclusive, forward, positions)
+    while row + _ONE < stop and right_row + size <= count:
+        row, right_row = _step(on, row, right_on, right_row, inclusive, forward, positions)
     while row < stop:
-        while place < count and (right_on[place] < on[row] or (inclusive and right_on[place] == on[row])):
-            place += _ONE
-        positions[row] = NOWHERE if forward and place == count else np.int64(place) - np.int64(not forward)
+        while right_row < count and (right_on[right_row] < on[row] or (inclusive and right_on[right_row] == on[row])):
+            right_row += _ONE
+        positions[row] = NOWHERE if forward and right_row == count else np.int64(right_row) - np.int64(not forward)
         row += _ONE
 
 
@@ -294,7 +294,7 @@ def choose_positions(
     behind_rows: Codes,
     ahead_rows: Codes,
     wanted: int,
-    places: int,
+    candidate_count: int,
     tolerance: Words,
     floating: bool,
     later: bool,
@@ -308,10 +308,10 @@ def choose_positions(
     distance is small enough; without items if there are no such rows. ``behind`` and ``ahead`` are the nearest
     positions backward and forward, without items where a direction is not wanted.
 
-    Right rows are linked by position (``before`` and ``after``, without items if one place is wanted).
+    Right rows are linked by position (``before`` and ``after``, without items if one match is wanted).
     ``behind_rows`` and ``ahead_rows`` are the right row at each position, as each direction looks at them; without
-    items if positions are row numbers. At most ``wanted`` rows match, and ``places`` is one more where a tie between
-    the last that is taken and the first that is not is counted. ``tolerance`` is the greatest distance, as
+    items if positions are row numbers. At most ``wanted`` rows match, and ``candidate_count`` is one more where a tie
+    between the last that is taken and the first that is not is counted. ``tolerance`` is the greatest distance, as
     `distance_between` has it: one, or one for each row number. ``later`` is whether of two rows at the same distance
     the one ahead comes first.
 
@@ -331,7 +331,7 @@ def choose_positions(
         taken = 0
         last = np.int64(NOWHERE)
         last_ahead: Any = False
-        while taken < places and (back >= 0 or front >= 0) and not is_barred:
+        while taken < candidate_count and (back >= 0 or front >= 0) and not is_barred:
             near = far = np.uint64(0)
             if back >= 0:
                 near = distance_between(right_on[back], on[i], floating)
@@ -352,7 +352,7 @@ def choose_positions(
             taken += 1
             last = position
             last_ahead = use_ahead
-            if taken < places:
+            if taken < candidate_count:
                 if use_ahead:
                     front = np.int64(after[position])
                 else:

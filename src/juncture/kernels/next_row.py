@@ -1,6 +1,6 @@
-"""The held rows next to a row by key and code: the next ones, the nth, and those that a future row may still match.
+"""The stored rows next to a row by key and code: the next ones, the nth, and those that a future row may still match.
 
-Held rows at 1, 4, 4, 9 of one key, and a row at 5::
+Stored rows at 1, 4, 4, 9 of one key, and a row at 5::
 
     find_next       backward position 2, which another row ties with; forward position 3
     nth_neighbours  the second from 4 forward has the code 4, or 9 if one of the two rows is removed
@@ -64,11 +64,11 @@ def mark_wanted(
             if codes[row] == _GREATEST and strict:
                 continue
             low = codes[row] + shift
-            found = max(low, np.int64(first)) <= min(top, np.int64(last))
-            if not found:
-                place = first_at_least(queries, query, after, low)
-                found = place < after and queries[place] <= top
-            if found:
+            is_wanted = max(low, np.int64(first)) <= min(top, np.int64(last))
+            if not is_wanted:
+                position = first_at_least(queries, query, after, low)
+                is_wanted = position < after and queries[position] <= top
+            if is_wanted:
                 wanted[row] = 1
         query = after
         start = end
@@ -80,21 +80,21 @@ def find_next(
     codes: Ints,
     groups: Codes,
     starts: Ints,
-    held: Ints,
+    stored_codes: Ints,
     forward: bool,
     positions: IntsOut,
     tied: BytesOut,
 ) -> None:
-    """Find the held row of each row's key with the nearest code in one direction, or an equal code.
+    """Find the stored row of each row's key with the nearest code in one direction, or an equal code.
 
-    Rows are sorted by key. ``groups`` are the distinct keys of held rows, ascending, and ``starts`` the start of each
-    key's rows, and the end; codes are sorted within each group. Out: the position of the held row, the first (if
-    forward) or the last of its code, -1 for none; and in ``tied`` whether another held row has its code.
+    Rows are sorted by key. ``groups`` are the distinct keys of stored rows, ascending, and ``starts`` the start of each
+    key's rows, and the end; codes are sorted within each group. Out: the position of the stored row, the first (if
+    forward) or the last of its code, -1 for none; and in ``tied`` whether another stored row has its code.
 
     A search for each row, starting at the last result.
     """
     group = np.int64(0)
-    searched, place = np.int64(-1), np.int64(0)
+    searched, position = np.int64(-1), np.int64(0)
     for row in range(len(keys)):
         positions[row] = -1
         tied[row] = 0
@@ -102,18 +102,18 @@ def find_next(
         if group == len(groups) or groups[group] != keys[row]:
             continue
         first, end = starts[group], starts[group + 1]
-        place = place if searched == group else first
+        position = position if searched == group else first
         searched = group
         if forward:
-            place = first_from_start(held, place, end, codes[row])
-            if place < end:
-                positions[row] = place
-                tied[row] = place + 1 < end and held[place + 1] == held[place]
+            position = first_from_start(stored_codes, position, end, codes[row])
+            if position < end:
+                positions[row] = position
+                tied[row] = position + 1 < end and stored_codes[position + 1] == stored_codes[position]
             continue
-        place = end if codes[row] == _GREATEST else first_from_start(held, place, end, codes[row] + 1)
-        if place > first:
-            positions[row] = place - 1
-            tied[row] = place - 1 > first and held[place - 2] == held[place - 1]
+        position = end if codes[row] == _GREATEST else first_from_start(stored_codes, position, end, codes[row] + 1)
+        if position > first:
+            positions[row] = position - 1
+            tied[row] = position - 1 > first and stored_codes[position - 2] == stored_codes[position - 1]
 
 
 @compiled
@@ -122,19 +122,19 @@ def nth_neighbours(
     codes: Ints,
     groups: Codes,
     starts: Ints,
-    held: Ints,
+    stored_codes: Ints,
     weights: Ints,
     nth: int,
     forward: bool,
-    found: IntsOut,
+    nth_codes: IntsOut,
 ) -> None:
-    """Find the code of the nth (from 1) held row of each row's key, counted from the row's code (inclusive).
+    """Find the code of the nth (from 1) stored row of each row's key, counted from the row's code (inclusive).
 
-    ``groups`` are the distinct keys of held rows, ascending, and ``starts`` the start of each key's rows, and the end;
-    codes are sorted within each group, and rows of weight 0 are removed rows. ``found`` has the farthest code so far,
-    and afterwards the nearer of that and the result.
+    ``groups`` are the distinct keys of stored rows, ascending, and ``starts`` the start of each key's rows, and the
+    end; codes are sorted within each group, and rows of weight 0 are removed rows. ``nth_codes`` has the farthest code
+    so far, and afterwards the nearer of that and the result.
 
-    Two binary searches for each row, and a step for each held row that is passed.
+    Two binary searches for each row, and a step for each stored row that is passed.
     """
     for row in range(len(keys)):
         key, code = keys[row], codes[row]
@@ -142,17 +142,19 @@ def nth_neighbours(
         if group == len(groups) or groups[group] != key:
             continue
         first, end = starts[group], starts[group + 1]
-        place: Any = end
+        position: Any = end
         if forward:
-            place = first_at_least(held, first, end, code)
+            position = first_at_least(stored_codes, first, end, code)
         elif code < _GREATEST:
-            place = first_at_least(held, first, end, code + 1)
+            position = first_at_least(stored_codes, first, end, code + 1)
         step = np.int64(1 if forward else -1)
-        place = place if forward else place - 1
+        position = position if forward else position - 1
         count = np.int64(0)
-        while first <= place < end and (held[place] < found[row] if forward else held[place] > found[row]):
-            count += weights[place] != 0
+        while first <= position < end and (
+            stored_codes[position] < nth_codes[row] if forward else stored_codes[position] > nth_codes[row]
+        ):
+            count += weights[position] != 0
             if count == nth:
-                found[row] = held[place]
+                nth_codes[row] = stored_codes[position]
                 break
-            place += step
+            position += step

@@ -17,23 +17,23 @@ _HALF_BITS = np.uint64(32)
 
 
 @inlined
-def bit_at(bits: Any, place: Any) -> Any:
+def bit_at(bits: Any, index: Any) -> Any:
     """Return one of many bits."""
-    return (bits[place >> 3] >> (place & 7)) & 1
+    return (bits[index >> 3] >> (index & 7)) & 1
 
 
 @inlined
-def is_there(valid: Any, place: Any) -> Any:
+def is_there(valid: Any, index: Any) -> Any:
     """Return whether a value is not null; without validity bits, none is."""
-    return len(valid) == 0 or bit_at(valid, place) != 0
+    return len(valid) == 0 or bit_at(valid, index) != 0
 
 
 @inlined
-def edges_at(edges: Any, place: Any, edge_width: Any) -> Any:
+def edges_at(edges: Any, index: Any, edge_width: Any) -> Any:
     """Return the start and end of a text, from two adjacent offsets of 4 or 8 bytes."""
     if edge_width == 8:
-        return np.int64(word_at(edges, np.uint64(8 * place))), np.int64(word_at(edges, np.uint64(8 * place + 8)))
-    both = word_at(edges, np.uint64(4 * place))
+        return np.int64(word_at(edges, np.uint64(8 * index))), np.int64(word_at(edges, np.uint64(8 * index + 8)))
+    both = word_at(edges, np.uint64(4 * index))
     return np.int64(both & _HALF), np.int64(both >> _HALF_BITS)
 
 
@@ -42,8 +42,8 @@ def copy_pieces(offsets: Ints, data: Bytes, positions: IntsOut, target: BytesOut
     """Copy each piece ``data[offsets[i]:offsets[i + 1]]`` to its position in ``target``, and advance the positions."""
     for i in range(len(positions)):
         position = positions[i]
-        for place in range(offsets[i], offsets[i + 1]):
-            target[position] = data[place]
+        for index in range(offsets[i], offsets[i + 1]):
+            target[position] = data[index]
             position += 1
         positions[i] = position
 
@@ -53,8 +53,8 @@ def escaped_lengths(offsets: Ints, data: Bytes, lengths: IntsOut) -> None:
     """Write the length of each piece with escaped zeros and its terminator."""
     for i in range(len(lengths)):
         length = offsets[i + 1] - offsets[i] + 1
-        for place in range(offsets[i], offsets[i + 1]):
-            length += data[place] == 0
+        for index in range(offsets[i], offsets[i + 1]):
+            length += data[index] == 0
         lengths[i] = length
 
 
@@ -63,10 +63,10 @@ def copy_escaped(offsets: Ints, data: Bytes, positions: Ints, target: BytesOut) 
     """Write each piece with escaped zeros and a terminator to its position in ``target``."""
     for i in range(len(positions)):
         position = positions[i]
-        for place in range(offsets[i], offsets[i + 1]):
-            target[position] = data[place]
+        for index in range(offsets[i], offsets[i + 1]):
+            target[position] = data[index]
             position += 1
-            if data[place] == 0:
+            if data[index] == 0:
                 target[position] = _ESCAPE
                 position += 1
         target[position] = 0
@@ -76,13 +76,13 @@ def copy_escaped(offsets: Ints, data: Bytes, positions: Ints, target: BytesOut) 
 def add_lengths(first: int, valid: Bytes, width: int, edges: Bytes, edge_width: int, lengths: IntsOut) -> None:
     """Add the bytes that `append_values` writes for each value to ``lengths``; other arguments as there."""
     for i in range(len(lengths)):
-        place = first + i
+        index = first + i
         lengths[i] += 1
-        if is_there(valid, place):
+        if is_there(valid, index):
             if edge_width == 0:
                 lengths[i] += width
             else:
-                begin, end = edges_at(edges, place, edge_width)
+                begin, end = edges_at(edges, index, edge_width)
                 lengths[i] += _LENGTH_BYTES + end - begin
 
 
@@ -103,14 +103,14 @@ def append_values(
     other than texts. ``positions`` in ``target`` are advanced.
     """
     for i in range(len(positions)):
-        place, position = first + i, positions[i]
-        here = is_there(valid, place)
+        index, position = first + i, positions[i]
+        here = is_there(valid, index)
         target[position] = here
         position += 1
         if here:
-            begin, end = place * width, place * width + width
+            begin, end = index * width, index * width + width
             if edge_width != 0:
-                begin, end = edges_at(edges, place, edge_width)
+                begin, end = edges_at(edges, index, edge_width)
                 for byte in range(_LENGTH_BYTES):
                     target[position] = ((end - begin) >> (8 * byte)) & 0xFF
                     position += 1

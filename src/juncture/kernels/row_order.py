@@ -32,8 +32,8 @@ def _pass(digits: Any, order: Any, other: Any, shift: Any, counts: Any) -> Any:
             return False
         counts[value] = total
         total += count
-    for place in range(len(order)):
-        moved = order[place]
+    for position in range(len(order)):
+        moved = order[position]
         digit = np.int64((digits[moved] >> np.uint64(shift)) & np.uint64(_DIGITS - 1))
         other[counts[digit]] = moved
         counts[digit] += 1
@@ -73,8 +73,8 @@ def _is_in_few_runs(keys: Any) -> Any:
 @inlined
 def _are_sorted(keys: Any, codes: Any, order: Any) -> Any:
     """Return whether rows in the order of their keys are also in that of their codes."""
-    for place in range(1, len(order)):
-        row, before = order[place], order[place - 1]
+    for position in range(1, len(order)):
+        row, before = order[position], order[position - 1]
         if codes[row] < codes[before] and keys[row] == keys[before]:
             return False
     return True
@@ -169,23 +169,23 @@ def arrange_rows(
     if not rises:
         _reverse(codes[0], order)
     # Rows without a key are counted in the first entry.
-    places = np.zeros(distinct + 1, np.int32)
+    starts = np.zeros(distinct + 1, np.int32)
     for row in range(count):
-        places[keys[row] + 1] += 1
-    places[0] = 0
+        starts[keys[row] + 1] += 1
+    starts[0] = 0
     total = np.int32(0)
     for key in range(1, distinct + 1):
-        size = places[key]
-        places[key] = total
+        size = starts[key]
+        starts[key] = total
         total += size
     for turn in range(count):
         moved = np.int64(turn) if rises else np.int64(order[turn])
         key = keys[moved]
         if key == EMPTY:
             continue
-        place = places[key + 1]
-        places[key + 1] = place + 1
-        rows[place] = moved
+        position = starts[key + 1]
+        starts[key + 1] = position + 1
+        rows[position] = moved
     # Random reads can be prefetched, unlike random writes.
     for turn in range(total):
         sorted_keys[turn] = keys[rows[turn]]
@@ -208,19 +208,19 @@ def merge_rows(
     all_slots: IntsOut,
 ) -> None:
     """Merge two runs of rows sorted by key and code, stably, in one pass; ``all_*`` have room for all rows."""
-    place, more = np.int64(0), np.int64(0)
+    index, more = np.int64(0), np.int64(0)
     for row in range(len(all_keys)):
-        takes_more = place == len(keys)
+        takes_more = index == len(keys)
         if not takes_more and more < len(more_keys):
-            takes_more = more_keys[more] < keys[place] or (
-                more_keys[more] == keys[place] and more_codes[more] < codes[place]
+            takes_more = more_keys[more] < keys[index] or (
+                more_keys[more] == keys[index] and more_codes[more] < codes[index]
             )
         if takes_more:
             all_keys[row], all_codes[row], all_slots[row] = more_keys[more], more_codes[more], more_slots[more]
             more += 1
         else:
-            all_keys[row], all_codes[row], all_slots[row] = keys[place], codes[place], slots[place]
-            place += 1
+            all_keys[row], all_codes[row], all_slots[row] = keys[index], codes[index], slots[index]
+            index += 1
 
 
 @compiled
@@ -256,17 +256,17 @@ def merge_runs(keys: Codes, codes: Ints, hashes: Ints, weights: Ints, starts: In
 
 
 @compiled
-def keep_rows(wanted: Bytes, keys: CodesOut, codes: IntsOut, slots: IntsOut, gone: IntsOut) -> int:
+def keep_rows(wanted: Bytes, keys: CodesOut, codes: IntsOut, slots: IntsOut, removed_slots: IntsOut) -> int:
     """Move the rows marked 1 in ``wanted`` to the front, in their order; return their number.
 
-    ``gone`` receives the slots of the other rows, with room for all.
+    ``removed_slots`` receives the slots of the other rows, with room for all.
     """
-    kept, lost = np.int64(0), np.int64(0)
+    count, removed_count = np.int64(0), np.int64(0)
     for row in range(len(keys)):
         if wanted[row]:
-            keys[kept], codes[kept], slots[kept] = keys[row], codes[row], slots[row]
-            kept += 1
+            keys[count], codes[count], slots[count] = keys[row], codes[row], slots[row]
+            count += 1
         else:
-            gone[lost] = slots[row]
-            lost += 1
-    return int(kept)
+            removed_slots[removed_count] = slots[row]
+            removed_count += 1
+    return int(count)

@@ -18,7 +18,7 @@ from juncture.kernels.array_types import Codes, CodesOut, Ints, IntsOut, Words, 
 from juncture.kernels.compiled import compiled, inlined
 
 RADIX = 256
-"""Number of values of a digit. `move_by_digit` writes to one place per value, and the caches can handle this many."""
+"""Number of values of a digit. `move_by_digit` writes to one position per value, and caches can handle this many."""
 _DIGITS = 8
 
 
@@ -63,10 +63,10 @@ def move_by_digit(
     """
     for i in range(len(codes)):
         digit = np.int64((codes[i] >> np.uint64(shift)) & np.uint64(RADIX - 1))
-        place = offsets[digit]
-        offsets[digit] = place + 1
-        out_codes[place] = codes[i]
-        out_rows[place] = rows[i]
+        position = offsets[digit]
+        offsets[digit] = position + 1
+        out_codes[position] = codes[i]
+        out_rows[position] = rows[i]
 
 
 @inlined
@@ -74,17 +74,17 @@ def _move(
     codes: Any, rows: Any, low: Any, high: Any, shift: Any, counts: Any, out_codes: WordsOut, out_rows: CodesOut
 ) -> None:
     """Move the items of a partition by the digit whose values are counted, stably."""
-    place = low
+    position = low
     for digit in range(RADIX):
         count = counts[digit]
-        counts[digit] = place
-        place += count
+        counts[digit] = position
+        position += count
     for i in range(low, high):
         value = np.int64((codes[i] >> shift) & np.uint64(RADIX - 1))
-        place = counts[value]
-        counts[value] = place + 1
-        out_codes[place] = codes[i]
-        out_rows[place] = rows[i]
+        position = counts[value]
+        counts[value] = position + 1
+        out_codes[position] = codes[i]
+        out_rows[position] = rows[i]
 
 
 @compiled

@@ -1,19 +1,19 @@
-"""Rows of one side of a stream against the held rows of the other: matching pairs.
+"""Rows of one side of a stream against the stored rows of the other: matching pairs.
 
-Each row has one code for each relation of the join. A pair matches if, for every relation, the held row's code is at
+Each row has one code for each relation of the join. A pair matches if, for every relation, the stored row's code is at
 least the complement of the other's. Both sides therefore have the same form, and future rows can be represented as a
 row.
 
-Held rows are sorted by key and by their first code. If a held row's first code exceeds the complement of its second by
-at most the *reach*, the first codes of a row's matches are between two limits, so a search and a bounded scan find
+Stored rows are sorted by key and by their first code. If a stored row's first code exceeds the complement of its second
+by at most the *excess*, the first codes of a row's matches are between two limits, so a search and a bounded scan find
 them.
 
-Held rows at 3, 5, 8 match a row at 5 if they are not less, so its code is ~5::
+Stored rows at 3, 5, 8 match a row at 5 if they are not less, so its code is ~5::
 
     find_matches  rows [0, 0], positions [1, 2]
 
 If one of two codes increases from row to row while the other decreases, the rows that match by code are consecutive: a
-*window*, which is near that of the row before. Keys need no order then, and are compared within the window. Held rows
+*window*, which is near that of the row before. Keys need no order then, and are compared within the window. Stored rows
 at 1, 3, 5 match rows at most 1 apart. Their codes are [1, 3, 5] and [~1, ~3, ~5], those of a row at 4
 are ~3 and 5, and its window has the positions 1 and 2.
 """
@@ -29,7 +29,7 @@ from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.gallop import first_at_least, first_from_end, first_from_start, group_of
 
 UNLIMITED = -1
-"""The reach of rows whose second codes do not bound the first."""
+"""The excess of rows whose second codes do not bound the first."""
 
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 
@@ -49,21 +49,21 @@ def find_matches(
     relations: int,
     groups: Codes,
     starts: Ints,
-    held: IntTable,
-    reach: int,
+    stored_codes: IntTable,
+    excess: int,
     resume: IntsOut,
     rows: CodesOut,
     positions: CodesOut,
 ) -> int:
-    """Write the pairs of rows and held rows that match, and return their number.
+    """Write the pairs of rows and stored rows that match, and return their number.
 
     Keys of the rows ascend; ``codes`` has a line for each of the ``relations``, and it is faster if the first line
-    ascends too. ``groups`` are the distinct keys of held rows, ascending, and ``starts`` the start of each key's rows,
-    and the end; held codes are sorted by the first within each group. ``reach`` is the most by which the first code of
-    a held row exceeds the complement of its second, or `UNLIMITED`. ``resume`` is the row and the position to continue
-    with (-1 for the first); at the end, the number of rows. Pairs are written up to the capacity.
+    ascends too. ``groups`` are the distinct keys of stored rows, ascending, and ``starts`` the start of each key's
+    rows, and the end; stored codes are sorted by the first within each group. ``excess`` is the most by which the first
+    code of a stored row exceeds the complement of its second, or `UNLIMITED`. ``resume`` is the row and the position to
+    continue with (-1 for the first); at the end, the number of rows. Pairs are written up to the capacity.
 
-    A search for each row, starting at the last result, and a step for each held row between its limits.
+    A search for each row, starting at the last result, and a step for each stored row between its limits.
     """
     room = len(rows)
     written = 0
@@ -82,18 +82,18 @@ def find_matches(
             if position < 0:
                 position = starts[group]
                 if relations > 0:
-                    # A greater code reaches more held rows.
+                    # A greater code matches more stored rows.
                     top = top if searched == group and codes[0, row] >= codes[0, row - 1] else end
-                    position = first_from_end(held[0], position, top, ~codes[0, row])
+                    position = first_from_end(stored_codes[0], position, top, ~codes[0, row])
                     searched, top = group, position
-            if relations > 1 and reach >= 0 and codes[1, row] <= _GREATEST - reach:
-                most = codes[1, row] + reach
+            if relations > 1 and excess >= 0 and codes[1, row] <= _GREATEST - excess:
+                most = codes[1, row] + excess
             while position < end:
-                if relations > 0 and held[0, position] > most:
+                if relations > 0 and stored_codes[0, position] > most:
                     break
                 matches = True
                 for relation in range(1, relations):
-                    if held[relation, position] < ~codes[relation, row]:
+                    if stored_codes[relation, position] < ~codes[relation, row]:
                         matches = False
                         break
                 if matches:
@@ -111,12 +111,12 @@ def find_matches(
 
 
 @compiled
-def reach_of(codes: IntTable) -> int:
+def excess_of(codes: IntTable) -> int:
     """Return the most by which first codes exceed the complements of second ones; `UNLIMITED` beyond 62 bits.
 
     Rows whose first code is below do not count.
     """
-    reach: Any = 0
+    excess: Any = 0
     for row in range(codes.shape[1]):
         first, second = codes[0, row], ~codes[1, row]
         if first <= second:
@@ -125,9 +125,9 @@ def reach_of(codes: IntTable) -> int:
         distance = np.uint64(first) - np.uint64(second)
         if distance > np.uint64(1 << 62):
             return UNLIMITED
-        if np.int64(distance) > reach:
-            reach = np.int64(distance)
-    return int(reach)
+        if np.int64(distance) > excess:
+            excess = np.int64(distance)
+    return int(excess)
 
 
 @inlined
@@ -139,14 +139,14 @@ def _never_fall(codes: Any) -> Any:
 
 
 @compiled
-def mark_late(codes: Ints, greatest: int, known: int, delay: int, late: BytesOut, reached: IntsOut) -> int:
+def mark_late(codes: Ints, greatest: int, watermark: int, delay: int, late: BytesOut, reached: IntsOut) -> int:
     """Mark rows that are behind the greatest code before them by more than ``delay``, and return their number.
 
     Rows are in order of arrival. ``greatest`` is the greatest code before them, the least integer for none; codes from
-    ``known`` on are never late. ``reached`` receives the greatest code after them. One pass over the rows, and another
-    one if they do not rise.
+    ``watermark`` on are never late. ``reached`` receives the greatest code after them. One pass over the rows, and
+    another one if they do not rise.
     """
-    least = known
+    least = watermark
     if greatest >= _LEAST + delay:
         least = max(least, greatest - delay)
     if len(codes) == 0 or (codes[0] >= least and _never_fall(codes)):
@@ -209,10 +209,10 @@ def index_rows(keys: Codes, codes: IntTable, starts: IntsOut, groups: CodesOut, 
             count += 1
     starts[count] = len(keys)
     for line in range(codes.shape[0]):
-        found = np.int64(_GREATEST)
+        smallest = np.int64(_GREATEST)
         for row in range(len(keys)):
-            found = min(found, codes[line, row])
-        least[line] = found
+            smallest = min(smallest, codes[line, row])
+        least[line] = smallest
     return int(count)
 
 
@@ -230,8 +230,8 @@ def living_rows(codes: IntTable, limits: Ints, living: CodesOut) -> int:
 
 
 @compiled
-def expire_rows(codes: IntTable, limits: Ints, alive: BytesOut, gone: CodesOut, least: IntsOut) -> int:
-    """Write the rows with a code below its line's limit to ``gone``, and return their number. One pass.
+def expire_rows(codes: IntTable, limits: Ints, alive: BytesOut, expired_rows: CodesOut, least: IntsOut) -> int:
+    """Write the rows with a code below its line's limit to ``expired_rows``, and return their number. One pass.
 
     ``alive`` is 1 for live rows, and ``least`` receives the least remaining code of each line.
     """
@@ -250,7 +250,7 @@ def expire_rows(codes: IntTable, limits: Ints, alive: BytesOut, gone: CodesOut, 
                 least[line] = min(least[line], codes[line, row])
         else:
             alive[row] = 0
-            gone[count] = row
+            expired_rows[count] = row
             count += 1
     return int(count)
 
@@ -280,11 +280,11 @@ def _window_end(down: Any, first: Any, least: Any) -> Any:
     """Return the first position of decreasing codes that is less than a limit."""
     step, end = np.int64(1), np.int64(len(down))
     while first < end:
-        place = min(end - 1, first + step - 1)
-        if down[place] < least:
-            end = place
+        position = min(end - 1, first + step - 1)
+        if down[position] < least:
+            end = position
             break
-        first = place + 1
+        first = position + 1
         step <<= 1
     while first < end:
         middle = (first + end) >> 1
@@ -299,24 +299,24 @@ def _window_end(down: Any, first: Any, least: Any) -> Any:
 def _next_start(up: Any, near: Any, least: Any) -> Any:
     """Return the same as `_window_start`, without a branch for one or two steps, which would be mispredicted."""
     if near + _FEW < len(up) and (near == 0 or up[np.uint64(near - 1)] < least):
-        place = np.uint64(near)
-        near += np.int64(up[place] < least) + np.int64(up[place + np.uint64(1)] < least)
+        position = np.uint64(near)
+        near += np.int64(up[position] < least) + np.int64(up[position + np.uint64(1)] < least)
         if up[np.uint64(near)] >= least:
             return near
     return _window_start(up, near, least)
 
 
 @inlined
-def _has_no_match(held_keys: Any, down: Any, first: Any, key: Any, least: Any) -> Any:
+def _has_no_match(stored_keys: Any, down: Any, first: Any, key: Any, least: Any) -> Any:
     """Return whether a window of few rows has no match, without a branch per row; False for larger windows."""
-    place = np.uint64(first)
-    if first + _FEW >= len(down) or down[place + np.uint64(_FEW)] >= least:
+    position = np.uint64(first)
+    if first + _FEW >= len(down) or down[position + np.uint64(_FEW)] >= least:
         return False
-    found = False
+    is_match = False
     for _ in range(_FEW):
-        found |= (held_keys[place] == key) & (down[place] >= least)
-        place += np.uint64(1)
-    return not found
+        is_match |= (stored_keys[position] == key) & (down[position] >= least)
+        position += np.uint64(1)
+    return not is_match
 
 
 @compiled
@@ -330,17 +330,17 @@ def living_span(codes: IntTable, rising: int, limits: Ints, span: IntsOut) -> No
 
 
 @compiled
-def pairs_to_compare(codes: IntTable, rising: int, held: IntTable) -> int:
+def pairs_to_compare(codes: IntTable, rising: int, stored_codes: IntTable) -> int:
     """Return an upper bound of the pairs that `find_in_windows` compares, from two searches per block of rows.
 
-    ``rising`` is the line of the held rows that increases while the other decreases.
+    ``rising`` is the line of the stored rows that increases while the other decreases.
     """
     count, total, first = codes.shape[1], np.int64(0), np.int64(0)
     up, down = codes[rising], codes[1 - rising]
     for row in range(0, count, BLOCK):
         last = min(row + BLOCK, count) - 1
-        first = _window_start(held[rising], first, ~max(up[row], up[last]))
-        total += (last + 1 - row) * (_window_end(held[1 - rising], first, ~max(down[row], down[last])) - first)
+        first = _window_start(stored_codes[rising], first, ~max(up[row], up[last]))
+        total += (last + 1 - row) * (_window_end(stored_codes[1 - rising], first, ~max(down[row], down[last])) - first)
     return int(total)
 
 
@@ -349,24 +349,24 @@ def find_in_windows(
     keys: Ints,
     codes: IntTable,
     rising: int,
-    held_keys: Ints,
-    held: IntTable,
+    stored_keys: Ints,
+    stored_codes: IntTable,
     resume: IntsOut,
     rows: CodesOut,
     positions: CodesOut,
 ) -> int:
-    """Write the pairs of rows and held rows that match, and return their number.
+    """Write the pairs of rows and stored rows that match, and return their number.
 
     Both sides have two lines of codes; it is faster if those of the rows are ordered. ``rising`` is the line of the
-    held rows that increases while the other decreases. ``resume`` is the row, the position in its window (-1 for the
+    stored rows that increases while the other decreases. ``resume`` is the row, the position in its window (-1 for the
     first), and the start of the last window; at the end, the row is the number of rows. Pairs are written up to the
     capacity.
 
-    A search for each row, from the start of the last window, and a step for each held row in its window.
+    A search for each row, from the start of the last window, and a step for each stored row in its window.
     """
     room, written = len(rows), 0
-    count, end = np.int64(len(keys)), np.int64(len(held_keys))
-    up, down = held[rising], held[1 - rising]
+    count, end = np.int64(len(keys)), np.int64(len(stored_keys))
+    up, down = stored_codes[rising], stored_codes[1 - rising]
     starts, ends = codes[rising], codes[1 - rising]
     row, position, first = resume[0], resume[1], resume[2]
     while row < count:
@@ -375,12 +375,12 @@ def find_in_windows(
         key, least = keys[here], ~ends[here]
         if position < 0:
             first = _next_start(up, first, ~starts[here])
-            if _has_no_match(held_keys, down, first, key, least):
+            if _has_no_match(stored_keys, down, first, key, least):
                 row += 1
                 continue
             position = first
         while position < end and down[position] >= least:
-            if held_keys[position] == key:
+            if stored_keys[position] == key:
                 if written == room:
                     resume[0], resume[1], resume[2] = row, position, first
                     return written

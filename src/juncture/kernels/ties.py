@@ -2,7 +2,7 @@
 
 Right rows at 1, 4, 4, 9 of one key, and left rows that match those at positions 0, 2, 2, 3::
 
-    list_tied_matches  one run from position 1, with the places [0, 2) among tied rows; its first left row is 1
+    list_tied_matches  one run from position 1, with the indices [0, 2) among tied rows; its first left row is 1
     decide_matches     with keys [7, 5] the run's winner is position 1, so the matches become 0, 1, 1, 3
 """
 
@@ -29,7 +29,7 @@ def list_tied_matches(
     ``candidates`` are the left rows that may match a run, as of `juncture.kernels.merge.nearest_without_keys`.
     ``positions`` is the match of each left row: if ``forward``, the first of its run of equal right rows, otherwise the
     last. ``on`` has the code of the right row at each position. Out, with room for as many runs as candidates: the
-    first position of each run (``heads``); in ``starts`` its place among the tied rows of all runs, and after the last
+    first position of each run (``heads``); in ``starts`` its index among the tied rows of all runs, and after the last
     run their number; and in ``rows`` the first left row that matches it.
     """
     count, previous, last = 0, np.int64(NOWHERE), np.int64(len(on) - 1)
@@ -56,15 +56,15 @@ def list_tied_matches(
 def decide_matches(starts: Ints, heads: Ints, keys: IntTable, least: bool, rows: Ints, positions: IntsOut) -> None:
     """Replace the matches that tie by the winners of their runs.
 
-    ``starts``, ``heads``, ``rows`` and ``positions`` are those of `list_tied_matches`. ``keys`` are ``[key, place among
+    ``starts``, ``heads``, ``rows`` and ``positions`` are those of `list_tied_matches`. ``keys`` are ``[key, index among
     the tied rows]``, the most significant key first. The first row with the ``least`` keys wins, or else the last one
     with the greatest.
     """
     for run in range(len(rows)):
         winner = starts[run]
-        for place in range(starts[run] + 1, starts[run + 1]):
-            if _wins(keys, place, winner, least):
-                winner = place
+        for candidate in range(starts[run] + 1, starts[run + 1]):
+            if _wins(keys, candidate, winner, least):
+                winner = candidate
         row = rows[run]
         position = positions[row]
         while row < len(positions) and positions[row] == position:
@@ -73,11 +73,11 @@ def decide_matches(starts: Ints, heads: Ints, keys: IntTable, least: bool, rows:
 
 
 @inlined
-def _wins(keys: Any, place: Any, other: Any, least: Any) -> Any:
+def _wins(keys: Any, position: Any, other: Any, least: Any) -> Any:
     """Return whether a row wins over one before it."""
     for key in range(len(keys)):
-        if keys[key, place] != keys[key, other]:
-            return (keys[key, place] < keys[key, other]) == least
+        if keys[key, position] != keys[key, other]:
+            return (keys[key, position] < keys[key, other]) == least
     return not least
 
 
@@ -85,16 +85,16 @@ def _wins(keys: Any, place: Any, other: Any, least: Any) -> Any:
 def decide_ties(positions: Codes, heads: Codes, keys: IntTable, least: bool, rows: Codes, winners: CodesOut) -> None:
     """Write the row that wins at each position of rows that tie, as `decide_matches` has it.
 
-    ``positions`` and ``heads`` are those of `list_ties`, and ``keys`` are ``[key, place among these]``. ``rows`` has
+    ``positions`` and ``heads`` are those of `list_ties`, and ``keys`` are ``[key, index among these]``. ``rows`` has
     the row number at each position. Out: ``winners``, by position.
     """
     best = np.empty(len(rows), np.int32)
-    for place in range(len(positions)):
-        head = heads[place]
-        if positions[place] == head or _wins(keys, place, np.int64(best[head]), least):
-            best[head] = place
-    for place in range(len(positions)):
-        winners[positions[place]] = rows[positions[best[heads[place]]]]
+    for index in range(len(positions)):
+        head = heads[index]
+        if positions[index] == head or _wins(keys, index, np.int64(best[head]), least):
+            best[head] = index
+    for index in range(len(positions)):
+        winners[positions[index]] = rows[positions[best[heads[index]]]]
 
 
 @compiled
@@ -150,9 +150,9 @@ def order_short_runs(starts: Ints, keys: IntTable, order: IntsOut) -> bool:
         if end - first > _SHORT:
             return False
         for row in range(first, end):
-            place = row
-            while place > first:
-                other = order[place - 1]
+            position = row
+            while position > first:
+                other = order[position - 1]
                 is_less = False
                 for key in range(len(keys)):
                     if keys[key, row] != keys[key, other]:
@@ -160,7 +160,7 @@ def order_short_runs(starts: Ints, keys: IntTable, order: IntsOut) -> bool:
                         break
                 if not is_less:
                     break
-                order[place] = other
-                place -= 1
-            order[place] = row
+                order[position] = other
+                position -= 1
+            order[position] = row
     return True

@@ -40,26 +40,26 @@ def warm_up(report: Callable[[int, int], None] | None = None, processes: int = 1
     With ``processes=1`` this process compiles and has the kernels loaded then. ``report`` is called with the numbers of
     finished and of all kernels.
     """
-    start, found = perf_counter(), list(all_kernels())
+    start, kernels = perf_counter(), list(all_kernels())
     compilations: list[Compilation] = []
     if report is not None:
-        report(0, len(found))
-    for done in _compilations(found, processes):
+        report(0, len(kernels))
+    for done in _compilations(kernels, processes):
         compilations += done
         if report is not None:
-            report(len(compilations), len(found))
+            report(len(compilations), len(kernels))
     folders = {each.folder for each in compilations if each.folder is not None}
     new = sum(each.is_new for each in compilations)
-    return Warmup(len(found), new, tuple(sorted(folders)), perf_counter() - start)
+    return Warmup(len(kernels), new, tuple(sorted(folders)), perf_counter() - start)
 
 
-def _compilations(found: Iterable[Kernel], processes: int) -> Iterator[list[Compilation]]:
+def _compilations(kernels: Iterable[Kernel], processes: int) -> Iterator[list[Compilation]]:
     if processes == 1:
-        yield from ([kernel.compile()] for kernel in found)
+        yield from ([kernel.compile()] for kernel in kernels)
         return
     # One process per module, since its kernels share inlined functions.
     modules = {
-        name: [kernel.__name__ for kernel in kernels] for name, kernels in groupby(found, attrgetter("__module__"))
+        name: [kernel.__name__ for kernel in group] for name, group in groupby(kernels, attrgetter("__module__"))
     }
     # A forked process would inherit locks that this process's threads have acquired.
     with ProcessPoolExecutor(min(processes, max(1, len(modules))), get_context("spawn")) as pool:

@@ -64,14 +64,14 @@ def _ones_before(bits: Any, ones: Any, start: Any, position: Any) -> Any:
 
 
 @compiled
-def find_nth(first: Codes, end: Codes, wanted: Ints, bits: Words, ones: Codes, zeros: Ints, found: CodesOut) -> None:
+def find_nth(first: Codes, end: Codes, wanted: Ints, bits: Words, ones: Codes, zeros: Ints, codes: CodesOut) -> None:
     """Find the code at the position ``wanted``, from 0, of each sorted span; -1 if the span is shorter. O(levels)."""
     levels = len(zeros)
     words = len(bits) // max(levels, 1)
     for row in range(len(first)):
-        start, stop, place = np.int64(first[row]), np.int64(end[row]), wanted[row]
-        if place < 0 or place >= stop - start:
-            found[row] = -1
+        start, stop, rank = np.int64(first[row]), np.int64(end[row]), wanted[row]
+        if rank < 0 or rank >= stop - start:
+            codes[row] = -1
             continue
         code = np.int64(0)
         for level in range(levels):
@@ -80,13 +80,13 @@ def find_nth(first: Codes, end: Codes, wanted: Ints, bits: Words, ones: Codes, z
             ones_end = _ones_before(bits, ones, base, stop)
             zeros_here = (stop - ones_end) - (start - ones_first)
             code <<= 1
-            if place < zeros_here:
+            if rank < zeros_here:
                 start, stop = start - ones_first, stop - ones_end
             else:
-                place -= zeros_here
+                rank -= zeros_here
                 code |= 1
                 start, stop = zeros[level] + ones_first, zeros[level] + ones_end
-        found[row] = code
+        codes[row] = code
 
 
 @compiled

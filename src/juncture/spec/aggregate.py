@@ -293,7 +293,7 @@ def _is_number(data_type: pa.DataType) -> bool:
 
 def _has_least(field: pa.Field, asked: str) -> bool:
     """Return whether the values of a column have a least one; raise SchemaError for ordered categories."""
-    check_order(field, asked=asked, side="right")
+    check_order(field, purpose=asked, side="right")
     data_type = plain_type(field.type)
     is_time = pat.is_date(data_type) or pat.is_timestamp(data_type) or pat.is_duration(data_type)
     return _is_number(data_type) or bool(is_time)

@@ -271,7 +271,7 @@ class Asof(OrderedSpec):
         if len(on) > 1:
             for pair in on:
                 for side, name in zip(SIDES, pair, strict=True):
-                    check_order(columns.field(side, name), asked="on=", side=side)
+                    check_order(columns.field(side, name), purpose="on=", side=side)
             columns.type_nulls(on)
             lefts, rights = zip(*on, strict=True)
             on = [(columns.tuple_of(lefts, "left"), columns.tuple_of(rights, "right"))]
@@ -299,7 +299,7 @@ class Asof(OrderedSpec):
         order_by, equal = self.order_columns(), list(by)
         check_columns(columns.right, order_by, argument="order_by", side="right")
         for name in order_by:
-            check_order(columns.field("right", name), asked="order_by=", side="right")
+            check_order(columns.field("right", name), purpose="order_by=", side="right")
         default = value_type([self.tolerance], columns.left) if columns.is_null(on) else None
         domain = _domain(columns, on, default)
         self._check_distances(domain)

@@ -105,7 +105,7 @@ def free_name(name: str, suffix: str, taken: set[str], what: str) -> str:
 
 
 def _domain(side: Side, field: pa.Field, role: str, *, mixed: bool) -> Domain:
-    check_order(field, asked=f"{role}=", side=side)
+    check_order(field, purpose=f"{role}=", side=side)
     domain = domain_of(field.type)
     if domain is None or (domain.is_asof_only and not mixed):
         more = ", timestamp, duration, time of day, text or binary" if mixed else " or timestamp"

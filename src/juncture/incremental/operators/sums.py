@@ -19,7 +19,7 @@ from juncture.columnar.arrays import array_of, raw_values
 from juncture.errors import DataError
 from juncture.incremental.expressions.functions import decimal_array
 from juncture.kernels.array_types import Floats, Ints, IntTable, Mask
-from juncture.kernels.exact_sums import add_floats, carry_digits, float_places, nearest_floats
+from juncture.kernels.exact_sums import add_floats, carry_digits, float_digits, nearest_floats
 
 _BITS = 32
 _MASK = (1 << _BITS) - 1
@@ -133,7 +133,7 @@ class ExactSums:
     def _add_floats(self, sums: Sums, rows: Ints, values: pa.Array, weights: Ints) -> None:
         bits = raw_values(values.cast(pa.float64()), np.int64)
         places = np.empty(2, np.int64)
-        float_places(bits, places)
+        float_digits(bits, places)
         if places[0] <= places[1]:
             sums.widen(int(places[0]), int(places[1]))
         add_floats(bits, rows, weights, sums.base, sums.lines, sums.special)

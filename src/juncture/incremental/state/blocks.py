@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import joined_batches, rows_at
 from juncture.kernels.array_types import Ints, IntTable, Mask, Positions, Words
-from juncture.kernels.symmetric import UNLIMITED, reach_of
+from juncture.kernels.symmetric import UNLIMITED, excess_of
 
 NUMBERS = 2
 """Number of lines before the codes: key hash and row hash."""
@@ -142,7 +142,7 @@ class Index:
             np.stack([rows.numbers[0][starts], rows.row_hashes[starts], first]),
             sizes,
             np.maximum.reduceat(codes[1:], starts, axis=1),
-            reach_of(codes) if len(codes) > 1 else 0,
+            excess_of(codes) if len(codes) > 1 else 0,
             is_sorted,
         )
 

@@ -20,7 +20,7 @@ from juncture.kernels.array_types import Codes, Ints, IntTable, Mask, Positions
 from juncture.kernels.equal_rows import find_alike, order_ties
 from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.row_order import merge_runs, sort_rows
-from juncture.kernels.symmetric import UNLIMITED, reach_of
+from juncture.kernels.symmetric import UNLIMITED, excess_of
 from juncture.matching.candidates import first_codes, key_groups, matching_pairs
 from juncture.ordered.arithmetic import MIN_CODE
 
@@ -137,7 +137,7 @@ class Run:
         self._matching = matching
         self.groups, self.starts = key_groups(self.keys, self.codes)
         self._greatest = self.codes[0].max(initial=MIN_CODE) if matching else 0
-        self._reach = reach_of(self.codes) if matching > 1 else UNLIMITED
+        self._reach = excess_of(self.codes) if matching > 1 else UNLIMITED
 
     def __len__(self) -> int:
         return len(self.keys)

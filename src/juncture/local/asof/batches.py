@@ -96,7 +96,7 @@ def sorted_by_key(loaded: SideCodes, key_count: int, right: RightRows, context: 
 
 
 def with_ties_broken(pointers: Ints, ends: Rows, known: Ints, right: RightRows, context: JoinContext) -> Ints:
-    """Order the rows of equal key, ``on`` and known code, the winner last."""
+    """Order the rows of equal key, ``on`` and availability code, the winner last."""
     ends = run_ends(ends, known)
     if right.ties != "ignore":
         _order_ties(pointers, ends, right, context)

@@ -249,6 +249,6 @@ class _Walk:
         rows, slots, places = rows[fits], slots[fits], places[fits]
         on = self.batch.on[rows]
         best[slots, places, kernels.RANK] = ~on if self.direction.forward else on
-        best[slots, places, kernels.KNOWN] = self.batch.known[rows]
+        best[slots, places, kernels.AVAILABILITY] = self.batch.known[rows]
         best[slots, places, kernels.POINTER] = self.batch.pointers[rows]
         taken[part] = np.minimum(taken[part] + np.bincount(which, minlength=len(part)), self.places)

@@ -1,7 +1,7 @@
 """As-of joins of what was known: sort right rows into the keys of the left ones, and search there for known rows.
 
 Each batch of right rows is sorted by key, ``on`` and when it was known (see `juncture.kernels.bucket_sort`), with a
-tree of the known codes; each left row finds its candidates there, and keeps the best of all batches (see
+tree of the availability codes; each left row finds its candidates there, and keeps the best of all batches (see
 `juncture.kernels.asof_known`).
 """
 
@@ -69,7 +69,7 @@ def _found(
     best = nothing(slots, places)
 
     def find(part: tuple[int, int, int]) -> None:
-        kernels.find_known(
+        kernels.find_available(
             slots.on, asof_codes, slots.starts, *part, batch.on, batch.starts, batch.pointers, batch.ends, tree.values,
             tree.levels, direction.forward, direction.strict, best,
         )  # fmt: skip
@@ -192,7 +192,7 @@ class _Sorting:
 
 
 def _sort_runs(runs: Ints, on: Ints, known: Ints, pointers: Ints, context: JoinContext) -> None:
-    """Sort some runs by value and known code, stably."""
+    """Sort some runs by value and availability code, stably."""
     sizes = runs[:, 1] - runs[:, 0]
     numbers = np.repeat(np.arange(len(runs)), sizes)
     places = np.arange(len(numbers)) + np.repeat(runs[:, 0] - np.cumsum(sizes) + sizes, sizes)

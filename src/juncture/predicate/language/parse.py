@@ -180,7 +180,7 @@ class _Reader:
         for operand in operands:
             if operand.kind == "column":
                 side, field = self._field(operand)
-                check_order(field, asked=asked, side=side)
+                check_order(field, purpose=asked, side=side)
 
     def _resolved(self, tree: Tree) -> Column:
         side, field = self._field(tree)

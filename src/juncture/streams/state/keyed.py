@@ -26,7 +26,7 @@ class KeyedSegment(Segment):
         freeze(self.groups, self.starts)
         self._matching = matching
         self._greatest = self.codes[0].max(initial=MIN_CODE) if matching else MAX_CODE
-        self._reach = kernels.reach_of(self.codes) if matching > 1 else kernels.UNLIMITED
+        self._reach = kernels.excess_of(self.codes) if matching > 1 else kernels.UNLIMITED
 
     @property
     def nbytes(self) -> int:
