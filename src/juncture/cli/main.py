@@ -17,7 +17,7 @@ from juncture.cli.failures import ReportingGroup
 
 _COMMANDS = {
     "join": ("juncture.cli.join:app", "Join two files."),
-    "explain": ("juncture.cli.explain:app", "Explain how Juncture would join two files."),
+    "explain": ("juncture.cli.explain:app", "Explain how Juncture would join two files, or run a pipeline."),
     "view": (
         "juncture.cli.view:view",
         "Maintain the result of an SQL query: changes of its tables in, changes of the result out.",
