@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from juncture.joins.many import join_many, plan_many
     from juncture.joins.planning import plan, prepare
     from juncture.joins.spines import grid, interpolate
-    from juncture.joins.streaming import plan_stream, stream, stream_listener
+    from juncture.joins.streaming import plan_stream, stream, stream_listener, stream_many
     from juncture.matching.order import Order
     from juncture.pipeline.connector import Connector, ConnectorTable
     from juncture.pipeline.pipeline import Pipeline
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from juncture.spec.range import Range
     from juncture.spec.where import Where
     from juncture.streams.join import StreamJoin
+    from juncture.streams.many import ManyStreamJoin
     from juncture.streams.page import stream_page
     from juncture.streams.progress import StreamProgress
 
@@ -79,6 +80,7 @@ __all__ = [
     "JunctureError",
     "ManyPlan",
     "ManyReport",
+    "ManyStreamJoin",
     "MatchReport",
     "Order",
     "Overlap",
@@ -131,6 +133,7 @@ __all__ = [
     "spark_errors",
     "stream",
     "stream_listener",
+    "stream_many",
     "stream_page",
     "view",
 ]
@@ -150,6 +153,7 @@ _HOME = {
     "JunctureError": "juncture.errors",
     "ManyPlan": "juncture.planner.many",
     "ManyReport": "juncture.planner.many",
+    "ManyStreamJoin": "juncture.streams.many",
     "MatchReport": "juncture.planner.report",
     "Order": "juncture.matching.order",
     "Overlap": "juncture.spec.overlap",
@@ -201,6 +205,7 @@ _HOME = {
     "spark_errors": "juncture.errors",
     "stream": "juncture.joins.streaming",
     "stream_listener": "juncture.joins.streaming",
+    "stream_many": "juncture.joins.streaming",
     "stream_page": "juncture.streams.page",
     "view": "juncture.joins.changing",
 }

@@ -1,16 +1,19 @@
-"""`stream`, `plan_stream` and `stream_listener`: joins of unbounded streams."""
+"""`stream`, `stream_many`, `plan_stream` and `stream_listener`: joins of unbounded streams."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, overload
 
 import pyarrow as pa
 
-from juncture.errors import wrong_type
+from juncture.errors import PlanError, SpecError, wrong_type
+from juncture.inputs.kinds import is_stream
 from juncture.joins.planning import SparkTable, are_schemas, check_spec, check_streams, refuse_on_spark
 from juncture.planner.plan import Plan
 from juncture.spec.kinds import Spec
+from juncture.spec.many import Right, check_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
     from juncture.matching.order import Order
     from juncture.streams.join import StreamJoin
+    from juncture.streams.many import ManyStreamJoin
     from juncture.streams.progress import StreamProgress
 
 Orders: TypeAlias = "Order | Sequence[Order] | None"
@@ -116,6 +120,99 @@ def stream(
     check_spec(spec)
     orders = orders_of(left_order, "left_order"), orders_of(right_order, "right_order")
     return StreamJoin(StreamPlan(Setup(spec, left, right, *orders, bool(allow_unbounded), late)))
+
+
+def stream_many(
+    spine: pa.Schema,
+    tables: Mapping[str, Right],
+    *,
+    order: Orders = None,
+    allow_unbounded: bool = False,
+    late: Literal["count", "collect", "error"] = "count",
+) -> ManyStreamJoin:
+    """Join several unbounded streams to the rows of one, each with its own kind of join, in this process.
+
+    The streaming form of `juncture.join_many`: each row of the spine is emitted once, with the columns of all tables,
+    when it is final in each.
+
+    Parameters
+    ----------
+    spine
+        The schema of the stream whose rows are kept.
+    tables
+        The tables by name, as for `juncture.join_many`, with a schema in place of the table, and ``order`` for the
+        order of its rows. A table with rows that has the Arrow PyCapsule interface is joined as it is: it has no
+        further rows.
+    order
+        The order of the spine: as ``left_order`` of `juncture.stream`.
+    allow_unbounded, late
+        As for `juncture.stream`.
+
+    Returns
+    -------
+    ManyStreamJoin
+        The join, without rows of streams.
+
+    Raises
+    ------
+    SpecError, SchemaError, PlanError
+        As for `juncture.stream`, with the name of the table. PlanError also for streaming DataFrames.
+    DataError
+        If the rows of a table passed with its rows are invalid.
+
+    Notes
+    -----
+    Each table is a join of two streams. ``algorithm`` and ``check_available_at`` of a table have no effect.
+
+    Examples
+    --------
+    >>> import juncture as jn
+    >>> import pyarrow as pa
+    >>> orders = pa.schema({"ts": pa.int64(), "user": pa.string()})
+    >>> clicks = pa.schema({"ts": pa.int64(), "user": pa.string()})
+    >>> recent = jn.Range(on="ts", by="user", lower=-3, upper=0, agg={"*": "count"})
+    >>> users = pa.table({"name": ["ann", "bob"], "since": [1, 2]})
+    >>> tables = {
+    ...     "clicks": jn.Right(clicks, recent, order=jn.Order("ts")),
+    ...     "user": jn.Right(users, jn.Equi(left_on="user", right_on="name", how="left"), columns=["since"]),
+    ... }
+    >>> join = jn.stream_many(orders, tables, order=jn.Order("ts"))
+    >>> join.push(spine=pa.table({"ts": [5], "user": ["ann"]}), clicks=pa.table({"ts": [3, 4], "user": ["ann", "ann"]}))
+    []
+    >>> [batch.to_pylist() for batch in join.push(clicks=pa.table({"ts": [7], "user": ["bob"]}))]
+    [[{'ts': 5, 'user': 'ann', 'count': 2, 'since': 1}]]
+    """
+    from juncture.streams.many import ManySetup, ManyStreamJoin, ManyStreamPlan
+    from juncture.streams.order import orders_of
+
+    rights, static = check_tables(tables), dict[str, pa.Table]()
+    if "spine" in rights:
+        raise SpecError("tables has the name 'spine', which is reserved. Rename it.", name="JN-ARGUMENT-VALUE")
+    if not isinstance(spine, pa.Schema):
+        raise _not_in_process("spine", spine)
+    for name, right in rights.items():
+        orders_of(right.order, f"tables[{name!r}].order")
+        if isinstance(right.table, pa.Schema):
+            continue
+        if is_stream(right.table) or not hasattr(right.table, "__arrow_c_stream__"):
+            raise _not_in_process(f"tables[{name!r}]", right.table)
+        static[name] = pa.table(right.table)
+        rights[name] = replace(right, table=static[name].schema)
+    own = orders_of(order, "order")
+    setup = ManySetup(spine, own, rights, tuple(static), allow_unbounded=bool(allow_unbounded), late=late)
+    join = ManyStreamJoin(ManyStreamPlan(setup))
+    for name, table in static.items():
+        join.add_static(name, table)
+    return join
+
+
+def _not_in_process(argument: str, value: object) -> PlanError:
+    return PlanError(
+        f"{argument} is a {type(value).__name__}, but stream_many joins streams of this process. Expected a "
+        "pyarrow.Schema. On Spark, join one table after the other with jn.stream(…): Spark has one watermark for a "
+        "chain of stateful operators, so rows of the spine would wait for the slowest table.",
+        name="JN-STREAM-MANY",
+    )
 
 
 def plan_stream(

@@ -43,7 +43,9 @@ class Right:
         What an equality join does with several matches of one row of the spine: ``"error"``, or ``"greatest"``, which
         takes the greatest row by its columns in schema order.
     algorithm
-        As for a single join.
+        As for a single join. Streams and changes ignore it.
+    order
+        For `juncture.stream_many`: the order of the rows of the table, a `juncture.Order` or a list of these.
 
     Raises
     ------
@@ -72,6 +74,7 @@ class Right:
     check_available_at: str | tuple[str, str] | None = None
     duplicates: Duplicates = "error"
     algorithm: str = "auto"
+    order: Any = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.spec, Spec):

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from juncture.errors import StateError
 from juncture.runtime.paths import sync_path
-from juncture.streams.plan import Setup, schema_of
+from juncture.streams.plan import schema_of
 
 
 @dataclass(frozen=True)
@@ -139,10 +139,10 @@ def reading(folder: str | PathLike[str]) -> Iterator[None]:
         ) from error
 
 
-def check_same(folder: str | PathLike[str], snapshot: Snapshot, expected: Setup) -> None:
+def check_same(folder: str | PathLike[str], snapshot: Snapshot, expected: Mapping[str, Any]) -> None:
     """Raise an error that names the first difference if a folder belongs to another join."""
     found = snapshot.setup
-    for name, value in expected.to_dict().items():
+    for name, value in expected.items():
         if found.get(name) != value:
             shown = [_shown(name, each) for each in (found, {name: value})]
             raise StateError(

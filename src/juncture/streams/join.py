@@ -203,12 +203,13 @@ class StreamJoin:
         """
         self._check_open()
         values = [(side, value) for side, value in zip(SIDES, (left, right), strict=True) if value is not None]
-        for side, codes in [(side, self._codes(side, value)) for side, value in values]:
+        for side, codes in [(side, self.codes_of(side, value)) for side, value in values]:
             self._frontiers[side].advance(codes)
             self._ready += self._operator.expire(side)
         return self._results()
 
-    def _codes(self, side: Side, value: object) -> list[int | None]:
+    def codes_of(self, side: Side, value: object) -> list[int | None]:
+        """Return the codes of a value, or of a list of values, in the orders of a side; as `advance`."""
         orders = self._plan.orders[side]
         values = list(value) if isinstance(value, list | tuple) else [value]
         if not orders:
@@ -226,9 +227,20 @@ class StreamJoin:
             )
         return [None if each is None else order.code_of(each) for order, each in zip(orders, values, strict=True)]
 
+    def end(self, side: Side) -> list[pa.RecordBatch]:
+        """Declare that a side has no further rows, and return the final results."""
+        self._check_open()
+        self._end(side)
+        return self._results()
+
     def _end(self, side: Side) -> None:
         self._frontiers[side].end()
         self._ready += self._operator.expire(side)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the join has ended, because of rows that it cannot match."""
+        return self._operator.failed
 
     def close(self) -> list[pa.RecordBatch]:
         """End both sides, and return all remaining results, unless the join is closed or has ended (`PlanError`)."""
@@ -367,7 +379,7 @@ class StreamJoin:
         """
         snapshot = checkpoint.read(folder)
         if expected is not None:
-            checkpoint.check_same(folder, snapshot, expected.setup)
+            checkpoint.check_same(folder, snapshot, expected._plan.described)
         with checkpoint.reading(folder):
             plan = StreamPlan(Setup.from_dict(snapshot.setup)) if expected is None else expected._plan
             return cls.of(plan, snapshot)

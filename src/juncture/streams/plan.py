@@ -19,10 +19,11 @@ from juncture.spec.arguments import check_choice
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.base import Spec
 from juncture.spec.kinds import KINDS
+from juncture.spec.many import Duplicates
 from juncture.spec.resolved import Resolved, refuse_computed
 from juncture.spec.schema import SIDES, Side, other_side
 from juncture.streams import explain
-from juncture.streams.aggregates import AggregateJoin
+from juncture.streams.aggregates import AggregateJoin, LookupJoin
 from juncture.streams.asof import AsofBounds, AsofJoin
 from juncture.streams.bounds import Bounds
 from juncture.streams.frontier import Frontier
@@ -86,16 +87,25 @@ class StreamPlan:
     A plan never changes, and takes some milliseconds to create; an operator without rows takes some microseconds.
     """
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, adds: Resolved | None = None, duplicates: Duplicates | None = None) -> None:
+        """Plan a join of a setup; ``adds`` is its join with other output, in the types of stored rows.
+
+        With ``duplicates``, it is an equality join that emits each left row once, with at most one match.
+        """
         self.setup = setup
-        resolved = setup.spec.resolve(setup.left_schema, setup.right_schema)
+        resolved = setup.spec.resolve(setup.left_schema, setup.right_schema) if adds is None else adds
         refuse_computed(resolved, "a stream")
         _check_aggregates(resolved)
         self.join = stored_join(resolved)
         self.schema = resolved.user_schema(setup.left_schema, setup.right_schema)
+        if adds is not None:
+            self.schema = self.join.output_schema
         self.output = Output(self.join, self.schema)
+        self._duplicates = duplicates
         self.orders = side_orders(self.join, {"left": setup.left, "right": setup.right})
         self.stored_schemas = {side: stored_schema(self.join, side) for side in SIDES}
+        if duplicates == "greatest":
+            self.stored_schemas["right"] = self.join.right_schema
         self.read_schemas = {side: self._read_schema(side) for side in SIDES}
         self.bounds: Mapping[Side, Bounds] | Mapping[Side, AsofBounds]
         self.operator: Callable[[Mapping[Side, Frontier]], StreamOperator]
@@ -118,7 +128,10 @@ class StreamPlan:
         bounds = {side: Bounds(condition, side, self.orders[other_side(side)]) for side in SIDES}
         self.bounds = bounds
         if self.join.aggregates:
-            self._plan(AggregateJoin, condition, bounds)
+            self._plan(AggregateJoin, condition, bounds, self.stored_schemas["right"])
+        elif self._duplicates is not None:
+            right_schema = self.stored_schemas["right"]
+            self._plan(LookupJoin, condition, bounds, right_schema, self._duplicates, self.output)
         else:
             self._plan(PairJoin, condition, bounds, self.output)
 

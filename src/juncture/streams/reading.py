@@ -16,7 +16,7 @@ from juncture.streams.frontier import Frontier
 from juncture.streams.plan import Setup
 
 
-def batches_of(table: Any, side: Side, schema: pa.Schema) -> list[pa.RecordBatch]:
+def batches_of(table: Any, side: str, schema: pa.Schema) -> list[pa.RecordBatch]:
     """Return pushed rows as record batches of the schema."""
     batches = arrow_batches(table)
     if batches is None:
