@@ -13,10 +13,15 @@ from hypothesis import strategies as st
 import juncture as jn
 from inequality.strategies import near_examples
 from juncture.errors import DataError, SchemaError, StateError
+from juncture.hosting.buckets import Buckets
+from juncture.hosting.changes import HostedChanges
 from juncture.hosting.stored_rows import ValueSizes
 from juncture.incremental.join import ChangeSetup
 from strategies import examples
-from support.change_hosting import ChangesHost, ChangingInTasks
+from support.change_hosting import LIMITS, ChangesHost, ChangingInTasks
+from support.change_streams import LEFT as LEFT_CHANGES
+from support.change_streams import RIGHT as RIGHT_CHANGES
+from support.change_streams import epochs, said
 
 EXAMPLES = {
     # What may pass over right rows is refused.
@@ -108,3 +113,13 @@ def test_what_a_micro_batch_writes():
     join.apply(left=weighted(rows.slice(8, 4_992), -1), right=RIGHT.slice(0, 0))
     join.apply(left=weighted(rows.slice(0, 7), -1), right=RIGHT.slice(0, 0))
     assert table.nbytes == 0
+
+
+def test_rows_within_a_column_may_have_columns_that_the_join_does_not_need():
+    changes, _ = epochs(RIGHT_CHANGES, random.Random(1), 1)
+    spec = jn.Range(on="on", by="k", lower=-2, upper="far", agg={"end": "sum"})
+    hosted = HostedChanges(ChangeSetup(spec, LEFT_CHANGES, RIGHT_CHANGES), LIMITS)
+    table = said(changes[0], "debezium").select(["op", "before", "after"])
+    packets = list(hosted.packets("right", [table], Buckets(hosted.join, 2)))
+    assert sum(packet.rows.num_rows for packet in packets) == len(table)
+    assert {tuple(packet.rows.column_names[:-1]) for packet in packets} == {("k", "on", "end")}

@@ -13,7 +13,6 @@ from pyspark.sql.types import StructType
 from juncture.incremental.changes.change_batch import CHANGE_TYPE, WEIGHT, ChangeFormat, rows_within
 from juncture.spark.input.sides import FrameSide
 from juncture.spark.tasks.feed import Feed
-from juncture.spec.schema import Side
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,7 +28,7 @@ class ChangeSide:
     marks: tuple[str, ...]
 
     @classmethod
-    def of(cls, frame: DataFrame, side: Side) -> ChangeSide:
+    def of(cls, frame: DataFrame, side: str) -> ChangeSide:
         """Validate the schema of a DataFrame."""
         changes = FrameSide.of(frame, side)
         schema, marks = rows_within(changes.schema, side)
@@ -45,10 +44,6 @@ class ChangeSide:
     def rows(self, columns: Sequence[str], coded: Sequence[str] = ()) -> tuple[DataFrame, Feed]:
         """Return a DataFrame for tasks, and a feed that reads changes of some columns from it."""
         return self.changes.rows([*columns, *self.marks] if len(self.marks) <= 1 else self.marks, coded)
-
-    def columns(self, names: Sequence[str]) -> pa.Schema:
-        """Return the schema of some columns of the rows."""
-        return pa.schema([self.schema.field(name) for name in names])
 
 
 def formatted(frame: DataFrame, form: ChangeFormat) -> DataFrame:

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 
 from juncture.hosting.buckets import Buckets
 from juncture.hosting.hosted_join import HostedJoin, LoadedBatch, State, StoredBatch
-from juncture.incremental.changes.change_batch import ChangeBatch, read_changes
+from juncture.incremental.changes.change_batch import ChangeBatch, read_changes, rows_within
 from juncture.incremental.changes.identity import identity_of
 from juncture.incremental.dataflow import ANSWER
 from juncture.incremental.join import ChangeJoin, ChangeSetup, described
@@ -67,7 +67,6 @@ class HostedChanges(HostedJoin):
         """Yield the changes of a side in one task. Equal rows go to one bucket, whichever task reads them."""
         join = self.join
         stored = stored_schema(join, side)
-        read = pa.schema([self.setup.schema(side).field(name) for name in stored.names])
         identity = identity_of(stored, side)
 
         def unkeyed(batch: pa.RecordBatch) -> Ints:
@@ -75,7 +74,8 @@ class HostedChanges(HostedJoin):
             return np.zeros(batch.num_rows, np.int64) if join.how == "full" else identity.hashes(batch)
 
         for table in tables:
-            for changes, weights in read_changes(table, read, side):
+            # Rows within the columns "before" and "after" have all columns.
+            for changes, weights in read_changes(table, rows_within(table.schema, side)[0], side):
                 batch = project(changes, stored)
                 yield from buckets.packets(side, batch, weighted(batch, weights), unkeyed)
 
@@ -98,6 +98,11 @@ class ChangeBucket(ChangeJoin):
         if progress is not None:
             join._runtime.position = Position(progress["epoch"], None, progress["missing"])
         return join
+
+    @property
+    def names(self) -> tuple[Side, ...]:
+        """The sides."""
+        return SIDES
 
     def step(self, packets: Iterable[Packet]) -> list[pa.RecordBatch]:
         """Apply the changes of a micro-batch in this bucket, and return those of the result."""
@@ -137,7 +142,7 @@ class ChangeBucket(ChangeJoin):
     def batches(self, side: Side) -> Iterator[StoredBatch]:
         """Yield the stored rows of a side."""
         for run in self._operator.sides[side].arrangement.memory:
-            yield StoredBatch(run, partial(_state_of, run))
+            yield StoredBatch(run, partial(state_of, run))
 
     def rows(self, stored: StoredBatch, positions: Ints) -> pa.RecordBatch:
         """Return some rows of a batch with their hashes."""
@@ -145,5 +150,6 @@ class ChangeBucket(ChangeJoin):
         return weighted(stored.source.taken(positions), stored.source.hashes[positions])
 
 
-def _state_of(run: Run) -> State:
+def state_of(run: Run) -> State:
+    """Return the weights and counts of the rows of a run."""
     return np.concatenate([run.weights[None], run.counts])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from juncture.hosting.buckets import Buckets
 from juncture.hosting.change_frames import ChangeSide, formatted
 from juncture.hosting.changes import HostedChanges
 from juncture.hosting.endless_plan import endless_plan, resolved_streams
-from juncture.hosting.hosted_join import HostedJoin
+from juncture.hosting.hosted_join import Hosted, HostedJoin
 from juncture.hosting.processor import JoinProcessor
 from juncture.hosting.streams import HostedStreams
 from juncture.hosting.watermarks import WATERMARK, watermarks
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 _STORE = "spark.sql.streaming.stateStore.providerClass"
 _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+WEIGHT_FIELD = StructField(WEIGHT, LongType())
 _OPERATOR = "hosted: Juncture's operator in transformWithState, with rows as Arrow in Spark's state store"
 
 
@@ -108,7 +110,7 @@ def plan_changes(spec: Any, left: DataFrame, right: DataFrame, *, output: Any, u
     written_schema(join.output_schema, output)
     hosted = HostedChanges(setup, resources(sides[0].session))
     buckets = _bucket_count(hosted, sides[0].session)
-    results = _results(hosted, join, sides, buckets, more=[StructField(WEIGHT, LongType())])
+    results = _results(hosted, join, sides, buckets, more=[WEIGHT_FIELD])
     return endless_plan(
         join,
         _without_watermarks(formatted(restore_types(results, join, *sides, more=[WEIGHT]), output)),
@@ -130,7 +132,13 @@ def plan_changes(spec: Any, left: DataFrame, right: DataFrame, *, output: Any, u
 
 
 def _bucket_count(hosted: HostedJoin, session: SparkSession) -> int:
-    """Return the number of buckets of a join; raise `PlanError` if Spark cannot store its state."""
+    """Return the number of buckets of a join."""
+    check_store(session)
+    return Buckets(hosted.join, int(session.conf.get(SHUFFLE_PARTITIONS) or 1)).count
+
+
+def check_store(session: SparkSession) -> None:
+    """Raise `PlanError` if Spark cannot store the state of its stateful operator."""
     store = setting(session, _STORE) or ""
     if not store.endswith("RocksDBStateStoreProvider"):
         raise PlanError(
@@ -138,7 +146,6 @@ def _bucket_count(hosted: HostedJoin, session: SparkSession) -> int:
             f"RocksDB. Run spark.conf.set({_STORE!r}, {_ROCKS!r}) before planning the join.",
             name="JN-SPARK-SETTING",
         )
-    return Buckets(hosted.join, int(session.conf.get(SHUFFLE_PARTITIONS) or 1)).count
 
 
 def _results(
@@ -150,11 +157,18 @@ def _results(
     for side, each in zip(SIDES, sides, strict=True):
         frame, feed = each.rows(hosted.columns(side))
         sent.append(packets(frame, ToBuckets(feed, hosted, side, buckets, memory_bytes=memory_bytes)))
+    schema = StructType([*result_schema(join, *sides).fields, *more])
+    return stateful(hosted, sent, buckets, schema, memory_bytes)
+
+
+def stateful(
+    hosted: Hosted, sent: Sequence[DataFrame], buckets: int, schema: StructType, memory_bytes: int
+) -> DataFrame:
+    """Return the results, of some schema, of the stateful operator for packets."""
     processor = JoinProcessor(hosted, buckets)
-    rows = sent[0].union(sent[1]).groupBy("target")
+    rows = reduce(lambda one, other: one.union(other), sent).groupBy("target")
     results = hosted.observed(rows.transformWithStateInPandas(processor, processor.columns, "Append", "None"))
     cells = results.select(F.lit(0).alias("target"), "content", F.lit(None).cast("string").alias("side"), "rows")
-    schema = StructType([*result_schema(join, *sides).fields, *more])
     return finish(cells, FromBuckets(output=task_output(schema), memory_bytes=memory_bytes), schema)
 
 

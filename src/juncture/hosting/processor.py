@@ -1,4 +1,4 @@
-"""The stateful processor of hosted joins: one bucket per key, with its state in Spark's state store."""
+"""The stateful processor of hosted joins and views: one bucket per key, with its state in Spark's state store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from juncture.errors import JunctureError, StateError
 from juncture.hosting.decoded import DecodedState, decoded_folder
-from juncture.hosting.hosted_join import Bucket, HostedJoin
+from juncture.hosting.hosted_join import Bucket, Hosted
 from juncture.hosting.stored_rows import StoredRows, ValueSizes
 from juncture.spark.tasks.packets import PACKET_SCHEMA, Content, error_packet, read_packets
 from juncture.spark.tasks.stage import freeze_imports
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class JoinProcessor(StatefulProcessor):
     """Joins the rows of buckets."""
 
-    def __init__(self, hosted: HostedJoin, buckets: int, sizes: ValueSizes | None = None) -> None:
+    def __init__(self, hosted: Hosted, buckets: int, sizes: ValueSizes | None = None) -> None:
         self._hosted = hosted
         self._buckets = buckets
         self._sizes = sizes or ValueSizes()
@@ -65,7 +65,7 @@ class JoinProcessor(StatefulProcessor):
     def close(self) -> None:
         """Do nothing: all state is in the state store."""
 
-    def restored(self) -> tuple[Bucket, StoredRows, DecodedState | None]:
+    def restored(self) -> tuple[Bucket[Any], StoredRows, DecodedState | None]:
         """Return the bucket after the last micro-batch, its rows in the state store, and what keeps both decoded."""
         stored = self._progress.get()
         saved = {} if stored is None else json.loads(stored[0])
@@ -84,18 +84,19 @@ class JoinProcessor(StatefulProcessor):
 
     def _check(self, saved: Mapping[str, Any]) -> None:
         """Raise an error if a checkpoint belongs to another join or version."""
+        kind = self._hosted.kind
         if saved.get("version") != self._hosted.version:
             raise StateError(
-                "The state in the checkpoint of this query belongs to another kind of join, or was written by another "
-                "version of Juncture. Start the query with that version, or with a new checkpoint and output.",
+                f"The state in the checkpoint of this query belongs to another kind of {kind}, or was written by "
+                "another version of Juncture. Start the query with that version, or with a new checkpoint and output.",
                 name="JN-CHECKPOINT-MISMATCH",
             )
         for name, value in self._hosted.described().items():
             if saved["join"].get(name) != value:
                 raise StateError(
-                    f"The state in the checkpoint of this query belongs to another join: its {name} is "
-                    f"{saved['join'].get(name)}, but this join has {value}. Start this join with a new checkpoint and "
-                    "output.",
+                    f"The state in the checkpoint of this query belongs to another {kind}: its {name} is "
+                    f"{saved['join'].get(name)}, but this {kind} has {value}. Start this {kind} with a new checkpoint "
+                    "and output.",
                     name="JN-CHECKPOINT-MISMATCH",
                 )
         if saved["buckets"] != self._buckets:
@@ -106,7 +107,7 @@ class JoinProcessor(StatefulProcessor):
                 name="JN-STATE-PARTITIONS",
             )
 
-    def _save(self, bucket: Bucket, stored_rows: StoredRows, decoded: DecodedState | None) -> None:
+    def _save(self, bucket: Bucket[Any], stored_rows: StoredRows, decoded: DecodedState | None) -> None:
         saved = {
             "version": self._hosted.version,
             "join": self._hosted.described(),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,8 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.errors import StateError
-from juncture.hosting.hosted_join import Bucket, State, StoredBatch
+from juncture.hosting.hosted_join import Bucket, Name, State, StoredBatch
 from juncture.kernels.array_types import Ints
-from juncture.spec.schema import SIDES, Side
 from juncture.streams.checkpoint import from_ipc, to_ipc
 from juncture.streams.state.segment import freeze
 
@@ -72,7 +71,7 @@ class _Written:
         state = stored.state()
         if self.positions is not None:
             here = np.flatnonzero(self.positions >= 0)
-            written = np.zeros_like(self.state)
+            written = cast("State", np.zeros((len(state), self.rows), state.dtype))
             written[:, self.positions[here]] = state[:, here]
             state = written
         freeze(state)
@@ -87,20 +86,21 @@ class StoredRows:
         self._next = 0
         self._type = np.dtype(state_type)
         self._sizes = sizes
-        self._written: dict[Side, list[_Written]] = {"left": [], "right": []}
+        self._written: dict[str, list[_Written]] = {}
 
     @property
     def rows(self) -> int:
         """Number of rows, including deleted ones."""
-        return sum(written.rows for side in SIDES for written in self._written[side])
+        return sum(each.rows for written in self._written.values() for each in written)
 
-    def read(self, bucket: Bucket, manifest: Mapping[str, Any]) -> None:
+    def read(self, bucket: Bucket[Name], manifest: Mapping[str, Any]) -> None:
         """Load the rows into a bucket. ``manifest`` is what `write` returned last."""
         self._next = manifest.get("next", 0)
-        for side in SIDES:
-            for number, parts, rows in manifest.get(side, []):
-                batch = from_ipc(b"".join(self._read(number, map(str, range(parts)), side))).to_batches()[0]
-                blocks = self._read(number, self._blocks(rows), side)
+        for name in bucket.names:
+            self._written[name] = []
+            for number, parts, rows in manifest.get(name, []):
+                batch = from_ipc(b"".join(self._read(number, map(str, range(parts)), name))).to_batches()[0]
+                blocks = self._read(number, self._blocks(rows), name)
                 starts = range(0, rows, self._sizes.block_rows)
                 state = np.concatenate(
                     [
@@ -111,21 +111,23 @@ class StoredRows:
                 )
                 living = np.flatnonzero(state[0])
                 rows_alive = batch if len(living) == rows else rows_of(batch, array_of(living, pa.int64()))
-                loaded = bucket.load(side, rows_alive, state[:, living])
+                loaded = bucket.load(name, rows_alive, state[:, living])
                 positions = living if loaded.positions is None else living[loaded.positions]
                 freeze(state, positions)
-                self._written[side].append(_Written(number, parts, loaded.source, positions, state, None))
+                self._written[name].append(_Written(number, parts, loaded.source, positions, state, None))
 
-    def write(self, bucket: Bucket) -> dict[str, Any]:
+    def write(self, bucket: Bucket[Name]) -> dict[str, Any]:
         """Write the changes of the bucket, and return as plain data what `read` needs."""
-        self._written = {side: list(self._write_side(side, bucket)) for side in SIDES}
-        manifest = {side: [[each.number, each.parts, each.rows] for each in self._written[side]] for side in SIDES}
+        self._written = {name: list(self._write_table(name, bucket)) for name in bucket.names}
+        manifest = {
+            name: [[each.number, each.parts, each.rows] for each in written] for name, written in self._written.items()
+        }
         return manifest | {"next": self._next}
 
-    def _write_side(self, side: Side, bucket: Bucket) -> Iterator[_Written]:
-        """Write the batches of a side, and yield them."""
-        known = {id(each.source): each for each in self._written[side]}
-        for stored in bucket.batches(side):
+    def _write_table(self, name: Name, bucket: Bucket[Name]) -> Iterator[_Written]:
+        """Write the batches of a table, and yield them."""
+        known = {id(each.source): each for each in self._written[name]}
+        for stored in bucket.batches(name):
             before = known.pop(id(stored.source), None)
             if before is None:
                 state = stored.state()
@@ -141,10 +143,10 @@ class StoredRows:
                 self._write_state(written.number, written.state, before.state)
             yield written
         for written in known.values():
-            for name in (*self._blocks(written.rows), *map(str, range(written.parts))):
-                self._values.removeKey((f"{written.number} {name}",))
+            for part in (*self._blocks(written.rows), *map(str, range(written.parts))):
+                self._values.removeKey((f"{written.number} {part}",))
 
-    def _write_new(self, stored: StoredBatch, state: State, living: Ints, bucket: Bucket) -> _Written:
+    def _write_new(self, stored: StoredBatch, state: State, living: Ints, bucket: Bucket[Name]) -> _Written:
         """Write the living rows of a batch that is not in the state store."""
         number, self._next = self._next, self._next + 1
         parts = self._write_rows(number, bucket.rows(stored, living))
@@ -170,7 +172,8 @@ class StoredRows:
         """Write the blocks of the state that differ from those before."""
         names, size = self._blocks(state.shape[1]), self._sizes.block_rows
         changed = np.arange(len(names))
-        if before is not None:
+        # The states of groups get more lines when their sums get more digits.
+        if before is not None and len(before) == len(state):
             changed = np.unique(np.flatnonzero((state != before).any(axis=0)) // size)
         for block in changed.tolist():
             self._values.updateValue((f"{number} {names[block]}",), (_encoded(state[:, block * size :][:, :size]),))
@@ -179,11 +182,11 @@ class StoredRows:
         """Return the names of the blocks of ``rows`` rows."""
         return [f"state {block}" for block in range(-(-rows // self._sizes.block_rows))]
 
-    def _read(self, number: int, names: Iterable[str], side: Side) -> list[bytes]:
+    def _read(self, number: int, names: Iterable[str], table: str) -> list[bytes]:
         values = [self._values.getValue((f"{number} {name}",)) for name in names]
         if None in values:
             raise StateError(
-                f"The state in the checkpoint of this query is damaged: a part of the {side} rows is missing. Start "
+                f"The state in the checkpoint of this query is damaged: a part of the {table} rows is missing. Start "
                 "the query with a new checkpoint and output.",
                 name="JN-STATE-DAMAGED",
             )

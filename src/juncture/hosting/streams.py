@@ -134,6 +134,11 @@ class StreamBucket(StreamJoin):
     frontier of all buckets before the micro-batch, and no row of the micro-batch makes another one late.
     """
 
+    @property
+    def names(self) -> tuple[Side, ...]:
+        """The sides."""
+        return SIDES
+
     def step(self, packets: Iterable[Packet]) -> list[pa.RecordBatch]:
         """Apply the packets of a micro-batch: rows of this bucket, and the greatest codes of all rows."""
         self._check_open()

@@ -329,7 +329,7 @@ class View(MaintainedQuery):
         streams = {source: deletes_last(self._read(source, each, new.flow)) for source, each in passed.items()}
         schemas = [each.answers[ANSWER].schema for each in (self._graph, new.flow.graph)]
         is_alike = plan.answer_schema == self.answer_schema and schemas[0] == schemas[1]
-        answers = self._runtime.hand_over(new, replacement, streams, _described(plan.setup), is_alike=is_alike)
+        answers = self._runtime.hand_over(new, replacement, streams, described(plan.setup), is_alike=is_alike)
         self._maintain(plan, new)
         return answers[ANSWER]
 
@@ -408,10 +408,10 @@ class View(MaintainedQuery):
 
 def store_in(folder: Path, setup: ViewSetup, policy: MemoryPolicy) -> Callable[[Mapping[str, pa.Schema]], Store]:
     """Return a function that opens the state of a view in a folder, given the stored columns of each source."""
-    return store_opener(folder, "view", policy, _described(setup))
+    return store_opener(folder, "view", policy, described(setup))
 
 
-def _described(setup: ViewSetup) -> dict[str, Any]:
+def described(setup: ViewSetup) -> dict[str, Any]:
     """Return what identifies a view, as JSON data."""
     sources = {
         f"source {name}": ", ".join(

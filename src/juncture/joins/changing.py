@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pyarrow as pa
 
-from juncture.errors import SpecError, optional_packages, wrong_type
+from juncture.errors import PlanError, SpecError, optional_packages, wrong_type
+from juncture.inputs.kinds import is_spark_frame, is_stream
 from juncture.joins.planning import SparkTable, are_schemas, check_spec, check_streams, refuse_on_spark
 from juncture.planner.plan import Plan
 from juncture.spec.arguments import check_choice
@@ -156,28 +157,50 @@ def plan_changes(
     return plan_change_join(spec, left, right, output=output, unmatched_deletes=unmatched_deletes)
 
 
+@overload
+def view(
+    state: None,
+    sql: str,
+    *,
+    sources: Mapping[str, DataFrame],
+    output: ChangeFormat = "weight",
+    unmatched_deletes: Literal["error", "count"] = "error",
+    final_rows: Literal["keep", "forget"] = "keep",
+) -> DataFrame: ...
+@overload
 def view(
     state: str | PathLike[str] | None,
     sql: str,
     *,
     sources: Mapping[str, pa.Schema | Source],
     memory: str | int | None = None,
-    output: Literal["weight", "change_type", "debezium"] = "weight",
+    output: ChangeFormat = "weight",
     unmatched_deletes: Literal["error", "count"] = "error",
     final_rows: Literal["keep", "forget"] = "keep",
-) -> View:
+) -> View: ...
+def view(
+    state: str | PathLike[str] | None,
+    sql: str,
+    *,
+    sources: Mapping[str, pa.Schema | Source] | Mapping[str, DataFrame],
+    memory: str | int | None = None,
+    output: ChangeFormat = "weight",
+    unmatched_deletes: Literal["error", "count"] = "error",
+    final_rows: Literal["keep", "forget"] = "keep",
+) -> View | DataFrame:
     """Maintain the result of an SQL query while the tables that it reads change.
 
     Parameters
     ----------
     state
         A folder that stores the rows. Each epoch is stored completely or not at all. A folder with rows of the same
-        query is continued. None keeps the rows in memory only.
+        query is continued. None keeps the rows in memory only, or for DataFrames, in the checkpoint of Spark's query.
     sql
         The query in DuckDB's SQL, including ``ASOF JOIN … MATCH_CONDITION (…)``. The documentation of views lists what
         is supported. The error for anything else shows the position.
     sources
-        The tables of the query by name: their columns, or a `Source` with further options.
+        The tables of the query by name: their columns, or a `Source` with further options. Or streaming DataFrames of
+        changes, whose watermarks are their orders.
     memory
         The memory for rows if ``state`` is set, in bytes or such as ``"1GB"``. Further rows stay on disk and are read
         when needed. Groups, their values under MIN, MAX and DISTINCT, and one key per joined row stay in memory. None
@@ -189,15 +212,16 @@ def view(
 
     Returns
     -------
-    View
-        The view, with the rows in ``state`` or empty.
+    View or pyspark.sql.DataFrame
+        The view, with the rows in ``state`` or empty. For DataFrames, the streaming DataFrame of the changes of the
+        result: each micro-batch is an epoch, which one task applies.
 
     Raises
     ------
     SpecError
         If the query cannot be parsed or maintained, or an argument has an invalid value.
     PlanError
-        If ``memory`` is below the minimum.
+        If ``memory`` is below the minimum, or a DataFrame is not streaming.
     StateError
         If the folder is in use by another process, belongs to another query or version, or is damaged.
 
@@ -236,6 +260,20 @@ def view(
             "these sources.",
             name="JN-ARGUMENT-VALUE",
         )
+    if any(map(is_spark_frame, sources.values())):
+        refuse_on_spark(state=state, memory=memory)
+        check_choice("output", output, ("weight", "change_type", "debezium"))
+        not_streaming = next((name for name, each in sources.items() if not is_stream(each)), None)
+        if not_streaming is not None:
+            raise PlanError(
+                f"Source {not_streaming!r} is not a streaming DataFrame, but another source is one. Read it with "
+                "spark.readStream.",
+                name="JN-BATCH-INPUTS",
+            )
+        from juncture.hosting.views import plan_view
+
+        frames: Mapping[str, Any] = sources
+        return plan_view(frames, sql, output=output, unmatched_deletes=unmatched_deletes, final_rows=final_rows)
     tables: dict[str, Any] = {
         name: each if isinstance(each, Source) else Source(each) for name, each in sources.items()
     }

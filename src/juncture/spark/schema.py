@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _SPARK_PRECISION_MAX = 38
 
 
-def arrow_schema(schema: StructType, side: Side) -> pa.Schema:
+def arrow_schema(schema: StructType, side: str) -> pa.Schema:
     """Return the Arrow schema in which a DataFrame's rows reach Python; errors name `side`."""
     fields = []
     for field in schema.fields:

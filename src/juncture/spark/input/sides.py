@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -76,7 +76,7 @@ class FrameSide:
     schema: pa.Schema
 
     @classmethod
-    def of(cls, frame: DataFrame, side: Literal["left", "right"]) -> FrameSide:
+    def of(cls, frame: DataFrame, side: str) -> FrameSide:
         """Resolve a DataFrame's schema; raise `SchemaError` for types that Python cannot receive."""
         return cls(frame, arrow_schema(frame.schema, side))
 
