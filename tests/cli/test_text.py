@@ -9,13 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from juncture.errors import DataError, SpecError
-from juncture.files.text import read as reading
 from juncture.files.text.options import TextOptions, column_types
 from juncture.files.text.read import TextFiles
 from juncture.files.text.write import write_rows
 
 
-def read(tmp_path, content, text_format="csv", name=None, **options):
+def read(tmp_path, content, text_format="csv", name=None, slice_bytes=1 << 20, **options):
     contents = content if isinstance(content, list) else [content]
     paths = []
     for number, each in enumerate(contents):
@@ -23,7 +22,8 @@ def read(tmp_path, content, text_format="csv", name=None, **options):
         path.write_bytes(each if isinstance(each, bytes) else each.encode())
         paths.append(path)
     target = tmp_path / "out.parquet"
-    TextFiles(paths=paths, format=text_format, options=TextOptions(**options)).write_parquet(target)
+    files = TextFiles(paths=paths, format=text_format, options=TextOptions(**options), slice_bytes=slice_bytes)
+    files.write_parquet(target)
     return pq.read_table(target)
 
 
@@ -52,8 +52,7 @@ def test_csv_null_is_what_the_user_says(tmp_path):
 
 
 @pytest.mark.parametrize("text_format", ["csv", "json"])
-def test_a_column_keeps_one_type_over_slices(tmp_path, monkeypatch, text_format):
-    monkeypatch.setattr(reading, "SLICE_BYTES", 64)
+def test_a_column_keeps_one_type_over_slices(tmp_path, text_format):
     rows = [{"a": i, "b": None, "c": "2013-01-01", "d": i} for i in range(20)]
     rows += [{"a": 0.5, "b": 7, "c": "2013-01-01 05:00:00.123456789", "d": 20}]
     if text_format == "csv":
@@ -62,21 +61,19 @@ def test_a_column_keeps_one_type_over_slices(tmp_path, monkeypatch, text_format)
         )
     else:
         content = lines(rows)
-    table = read(tmp_path, content, text_format)
+    table = read(tmp_path, content, text_format, slice_bytes=64)
     assert table.num_rows == 21
     assert table.schema.types == [pa.float64(), pa.int64(), pa.timestamp("ns"), pa.int64()]
     assert table["a"].to_pylist()[-2:] == [19.0, 0.5]
 
 
-def test_csv_values_without_a_type_in_common_are_text(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "SLICE_BYTES", 8)
-    assert read(tmp_path, "a\n007\ntrue\n2013-01-01\n")["a"].to_pylist() == ["007", "true", "2013-01-01"]
+def test_csv_values_without_a_type_in_common_are_text(tmp_path):
+    assert read(tmp_path, "a\n007\ntrue\n2013-01-01\n", slice_bytes=8)["a"].to_pylist() == ["007", "true", "2013-01-01"]
 
 
-def test_json_values_without_a_type_in_common_are_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "SLICE_BYTES", 8)
+def test_json_values_without_a_type_in_common_are_an_error(tmp_path):
     with pytest.raises(DataError, match="'a', which has int64 values before"):
-        read(tmp_path, lines([{"a": 1}, {"a": "x"}]), "json")
+        read(tmp_path, lines([{"a": 1}, {"a": "x"}]), "json", slice_bytes=8)
 
 
 def test_json_keeps_zones(tmp_path):
@@ -89,15 +86,13 @@ def test_json_keeps_zones(tmp_path):
     assert table["n"].to_pylist() == [{"k": [1]}]
 
 
-def test_json_objects_may_leave_columns_out(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "SLICE_BYTES", 8)
-    table = read(tmp_path, lines([{"a": 1}, {"b": "x"}, {"a": 2, "b": "y"}]), "json")
+def test_json_objects_may_leave_columns_out(tmp_path):
+    table = read(tmp_path, lines([{"a": 1}, {"b": "x"}, {"a": 2, "b": "y"}]), "json", slice_bytes=8)
     assert table.to_pydict() == {"a": [1, None, 2], "b": [None, "x", "y"]}
 
 
-def test_a_line_longer_than_a_slice(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "SLICE_BYTES", 16)
-    table = read(tmp_path, "a,b\n1," + "x" * 100 + "\n2,y\n")
+def test_a_line_longer_than_a_slice(tmp_path):
+    table = read(tmp_path, "a,b\n1," + "x" * 100 + "\n2,y\n", slice_bytes=16)
     assert table["a"].to_pylist() == [1, 2]
 
 
@@ -206,9 +201,8 @@ def test_csv_refuses_what_it_cannot_hold(tmp_path):
         (["1", "x"], pa.string()),
     ],
 )
-def test_no_digit_of_a_number_changes(tmp_path, monkeypatch, values, data_type, slice_bytes):
-    monkeypatch.setattr(reading, "SLICE_BYTES", slice_bytes)
-    column = read(tmp_path, "n,s\n" + "".join(f"{value},a\n" for value in values))["n"]
+def test_no_digit_of_a_number_changes(tmp_path, values, data_type, slice_bytes):
+    column = read(tmp_path, "n,s\n" + "".join(f"{value},a\n" for value in values), slice_bytes=slice_bytes)["n"]
     assert column.type == data_type
     if data_type == pa.string():
         assert column.to_pylist() == values
@@ -219,10 +213,9 @@ def test_no_digit_of_a_number_changes(tmp_path, monkeypatch, values, data_type, 
 
 
 @pytest.mark.parametrize("slice_bytes", [16, 1 << 20])
-def test_no_digit_of_a_number_in_json_changes(tmp_path, monkeypatch, slice_bytes):
-    monkeypatch.setattr(reading, "SLICE_BYTES", slice_bytes)
+def test_no_digit_of_a_number_in_json_changes(tmp_path, slice_bytes):
     rows = '{"n": 12345678901234567890123, "x": 0.5}\n{"n": 1, "x": 9007199254740993}\n'
-    table = read(tmp_path, rows, "json")
+    table = read(tmp_path, rows, "json", slice_bytes=slice_bytes)
     assert table["n"].type == pa.decimal128(38, 0)
     assert [int(value) for value in table["n"].to_pylist()] == [12345678901234567890123, 1]
     assert [str(value) for value in table["x"].to_pylist()] == ["0.5", "9007199254740993.0"]
@@ -261,11 +254,10 @@ def test_csv_without_a_header_and_by_another_delimiter(tmp_path):
 
 
 @pytest.mark.parametrize("slice_bytes", [16, 1 << 20])
-def test_a_list_of_objects(tmp_path, monkeypatch, slice_bytes):
-    monkeypatch.setattr(reading, "SLICE_BYTES", slice_bytes)
+def test_a_list_of_objects(tmp_path, slice_bytes):
     rows = [{"a": each, "s": "x\ny [{,", "n": {"k": [each, 2]}} for each in range(20)]
     for content in (json.dumps(rows), json.dumps(rows, indent=2), "\n " + json.dumps(rows)):
-        assert read(tmp_path, content, "json").to_pylist() == rows
+        assert read(tmp_path, content, "json", slice_bytes=slice_bytes).to_pylist() == rows
 
 
 @pytest.mark.parametrize("row_format", ["arrow", "tsv", "parquet"])

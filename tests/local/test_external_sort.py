@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture.runtime import sort as module
 from juncture.runtime.context import join_context
-from juncture.runtime.sort import ExternalSorter
+from juncture.runtime.sort import ExternalSorter, RangeSizes
 from juncture.runtime.spill import SpillFolder
 
 SCHEMA = pa.schema([("text", pa.string()), ("code", pa.int64()), ("place", pa.int64())])
+
+
+RANGES = RangeSizes()
 
 
 def batches(codes, sizes):
@@ -27,11 +29,11 @@ def batches(codes, sizes):
         place += size
 
 
-def sorted_rows(codes, sizes, memory_bytes, thread_count=2, sample=None):
+def sorted_rows(codes, sizes, memory_bytes, thread_count=2, sample=None, cut=RANGES):
     with join_context(threads=thread_count, memory_bytes=memory_bytes) as context:
         sample = None if sample is None else np.array(sample, np.int64)
         context = replace(context, threads=context.threads.within(memory_bytes))
-        sorter = ExternalSorter(SCHEMA, "code", context, sample)
+        sorter = ExternalSorter(SCHEMA, "code", context, sample, sizes=cut)
         return pa.Table.from_batches(sorter.sort(batches(codes, sizes)), SCHEMA), context.spill
 
 
@@ -49,12 +51,8 @@ def in_order(codes):
 )
 def test_stable_order(codes, sizes, memory_bytes, sample, ranges, rows):
     codes = codes[: sum(sizes)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_RANGES_LEAST", 2)
-        patch.setattr(module, "_RANGES_MOST", ranges)
-        patch.setattr(module, "_PIECE_BYTES", 50)
-        patch.setattr(module, "_BATCH_ROWS", rows)
-        table, _ = sorted_rows(codes, sizes, memory_bytes, sample=sample)
+    cut = RangeSizes(ranges_least=2, ranges_most=ranges, piece_bytes=50, batch_rows=rows)
+    table, _ = sorted_rows(codes, sizes, memory_bytes, sample=sample, cut=cut)
     assert table["place"].to_pylist() == in_order(codes)
     assert table["text"].to_pylist() == [f"row {i}" for i in in_order(codes)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import juncture as jn
+from juncture.planner.many import ManyPlan
+from juncture.spark.many.plan import plan
+from juncture.spark.session.session import resources as resources_of
 from many.strategies import random_case
 from support.engines import to_spark
 from support.tables import difference
@@ -48,40 +52,45 @@ def on_spark(spark: SparkSession, tables: dict[str, jn.Right]) -> dict[str, jn.R
     }
 
 
-@pytest.fixture(params=["sent", "shuffled"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "shuffled":
-        monkeypatch.setattr("juncture.planner.tables.BROADCAST_BYTES_MAX", 0)
-    return str(request.param)
+def planned(spark: SparkSession, spine: pa.Table | str, tables: dict[str, jn.Right], broadcast_bytes: int) -> ManyPlan:
+    resources = replace(resources_of(spark), broadcast_bytes=broadcast_bytes)
+    if isinstance(spine, pa.Table):
+        return plan(to_spark(spark, spine), on_spark(spark, tables), session=spark, resources=resources)
+    return plan(spine, tables, session=spark, resources=resources)
+
+
+@pytest.fixture(params=[64 << 20, 0], ids=["sent", "shuffled"])
+def sent_bytes(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
 
 
 @pytest.mark.one_in(2)
-def test_equals_the_join_in_process(spark: SparkSession, way: str) -> None:
+def test_equals_the_join_in_process(spark: SparkSession, sent_bytes: int) -> None:
     tables = rights()
-    joined = jn.join_many(to_spark(spark, SPINE), on_spark(spark, tables)).toArrow()
+    joined = planned(spark, SPINE, tables, sent_bytes).execute().toArrow()
     assert difference(joined, jn.join_many(SPINE, tables), ordered=False) is None
-    assert joined.column_names[-1] == "rate", way
+    assert joined.column_names[-1] == "rate"
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.in_turn
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (2, 3))])
-def test_equals_the_join_in_process_whatever_the_tables(spark: SparkSession, seed: int, way: str) -> None:
-    spine, tables = random_case(1000 * seed + len(way), in_process=False)
-    joined = jn.join_many(to_spark(spark, spine), on_spark(spark, tables)).toArrow()
+def test_equals_the_join_in_process_whatever_the_tables(spark: SparkSession, seed: int, sent_bytes: int) -> None:
+    spine, tables = random_case(1000 * seed + bool(sent_bytes), in_process=False)
+    joined = planned(spark, spine, tables, sent_bytes).execute().toArrow()
     assert difference(joined, jn.join_many(spine, tables), ordered=False) is None
 
 
 @pytest.mark.in_turn
-def test_a_table_may_have_any_name(spark: SparkSession, way: str) -> None:
+def test_a_table_may_have_any_name(spark: SparkSession, sent_bytes: int) -> None:
     tables = {"spine": rights()["user"], "a.`b": rights()["price"]}
-    plan = jn.plan_many(to_spark(spark, SPINE), on_spark(spark, tables))
-    assert plan.spine.rows == SPINE.num_rows, way
-    assert difference(plan.execute().toArrow(), jn.join_many(SPINE, tables), ordered=False) is None
+    found = planned(spark, SPINE, tables, sent_bytes)
+    assert found.spine.rows == SPINE.num_rows
+    assert difference(found.execute().toArrow(), jn.join_many(SPINE, tables), ordered=False) is None
 
 
 @pytest.mark.in_turn
-def test_reads_files_in_tasks(spark: SparkSession, tmp_path: Path, way: str) -> None:
+def test_reads_files_in_tasks(spark: SparkSession, tmp_path: Path, sent_bytes: int) -> None:
     paths = {}
     for name, table in {"spine": SPINE, **{name: each.table for name, each in rights().items()}}.items():
         paths[name] = str(tmp_path / f"{name}.parquet")
@@ -90,47 +99,48 @@ def test_reads_files_in_tasks(spark: SparkSession, tmp_path: Path, way: str) -> 
         name: jn.Right(paths[name], each.spec, prefix=each.prefix, duplicates=each.duplicates)
         for name, each in rights().items()
     }
-    joined = jn.join_many(paths["spine"], tables, spark=spark).toArrow()
-    assert difference(joined, jn.join_many(SPINE, rights()), ordered=False) is None, way
+    joined = planned(spark, paths["spine"], tables, sent_bytes).execute().toArrow()
+    assert difference(joined, jn.join_many(SPINE, rights()), ordered=False) is None
 
 
 @pytest.mark.in_turn
-def test_shuffles_the_spine_once_for_each_key(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("juncture.planner.tables.BROADCAST_BYTES_MAX", 64)
-    plan = jn.plan_many(to_spark(spark, SPINE), on_spark(spark, rights()))
-    text = plan.explain()
+def test_shuffles_the_spine_once_for_each_key(spark: SparkSession) -> None:
+    found = planned(spark, SPINE, rights(), 64)
+    text = found.explain()
     assert "once for price" in text
     assert "the spine by user into" in text
     assert "once for clicks, user" in text
     assert "broadcast  to every task, without a shuffle: rate" in text
-    assert [each.algorithm for each in plan.tables.values()] == [*["shared_shuffle"] * 3, "broadcast"]
+    assert [each.algorithm for each in found.tables.values()] == [*["shared_shuffle"] * 3, "broadcast"]
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.in_turn
-def test_counts_matches_as_in_process(spark: SparkSession, way: str) -> None:
+def test_counts_matches_as_in_process(spark: SparkSession, sent_bytes: int) -> None:
     tables = rights()
-    plan = jn.plan_many(to_spark(spark, SPINE), on_spark(spark, tables))
-    assert plan.match_report().to_dict() == jn.plan_many(SPINE, tables).match_report().to_dict(), way
+    assert (
+        planned(spark, SPINE, tables, sent_bytes).match_report().to_dict()
+        == jn.plan_many(SPINE, tables).match_report().to_dict()
+    )
 
 
 @pytest.mark.in_turn
-def test_reports_on_a_spine_without_rows(spark: SparkSession, way: str) -> None:
+def test_reports_on_a_spine_without_rows(spark: SparkSession, sent_bytes: int) -> None:
     spine = SPINE.slice(0, 0)
-    report = jn.plan_many(to_spark(spark, spine), on_spark(spark, rights())).match_report()
-    assert report.to_dict() == jn.plan_many(spine, rights()).match_report().to_dict(), way
+    report = planned(spark, spine, rights(), sent_bytes).match_report()
+    assert report.to_dict() == jn.plan_many(spine, rights()).match_report().to_dict()
 
 
 @pytest.mark.in_turn
-def test_takes_several_rows_whose_key_is_null(spark: SparkSession, way: str) -> None:
+def test_takes_several_rows_whose_key_is_null(spark: SparkSession, sent_bytes: int) -> None:
     users = pa.table({"user": ["ann", None, None], "since": [1, 2, 3]})
     lookup = jn.Equi(on="user", how="left", nulls_equal=True)
     ann = pa.table({"user": ["ann"] * 9})
-    tables = on_spark(spark, {"user": jn.Right(users, lookup)})
-    assert jn.join_many(to_spark(spark, ann), tables).toArrow()["since"].to_pylist() == [1] * 9, way
+    joined = planned(spark, ann, {"user": jn.Right(users, lookup)}, sent_bytes).execute().toArrow()
+    assert joined["since"].to_pylist() == [1] * 9
     greatest = {"user": jn.Right(users, lookup, duplicates="greatest")}
-    joined = jn.join_many(to_spark(spark, SPINE), on_spark(spark, greatest)).toArrow()
-    assert difference(joined, jn.join_many(SPINE, greatest), ordered=False) is None, way
+    joined = planned(spark, SPINE, greatest, sent_bytes).execute().toArrow()
+    assert difference(joined, jn.join_many(SPINE, greatest), ordered=False) is None
 
 
 @pytest.mark.in_turn
@@ -143,7 +153,7 @@ def test_says_which_table_has_several_rows_of_a_key(spark: SparkSession) -> None
 
 
 @pytest.mark.in_turn
-def test_compares_expressions_and_converted_columns(spark: SparkSession, way: str) -> None:
+def test_compares_expressions_and_converted_columns(spark: SparkSession, sent_bytes: int) -> None:
     spine = pa.table({"ts": [1, 5, 9, 12], "key": ["A", "b", "C", None], "n": pa.array([1, 2, 3, 4], pa.int64())})
     tables = {
         "prices": jn.Right(
@@ -158,8 +168,8 @@ def test_compares_expressions_and_converted_columns(spark: SparkSession, way: st
             jn.Asof(left_on="ts", right_on="at", left_by=jn.expr("lower(key)"), right_by="word"),
         ),
     }
-    joined = jn.join_many(to_spark(spark, spine), on_spark(spark, tables)).toArrow()
-    assert difference(joined, jn.join_many(spine, tables), ordered=False) is None, way
+    joined = planned(spark, spine, tables, sent_bytes).execute().toArrow()
+    assert difference(joined, jn.join_many(spine, tables), ordered=False) is None
 
 
 @pytest.mark.in_turn

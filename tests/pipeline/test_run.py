@@ -346,9 +346,8 @@ def test_only_some_sinks(folder):
         pipeline.run(only=["raw"], downstream_of=["priced"])
 
 
-def test_text_has_the_types_of_its_beginning(folder, monkeypatch):
-    monkeypatch.setattr("juncture.files.text.read.SAMPLE_BYTES", 20)
-    (folder / "late.csv").write_text("id,x\n" + "1,2\n" * 50 + "oops,3\n")
+def test_text_has_the_types_of_its_beginning(folder):
+    (folder / "late.csv").write_text("id,x\n" + "1,2\n" * 300_000 + "oops,3\n")
     with pytest.raises(DataError, match=r"types = \{ column = \"string\" \}"):
         pipeline_of(folder, '[sources.late]\npath = "late.csv"\n').step("late")
     text = '[sources.late]\npath = "late.csv"\ntypes = { id = "string" }\n'

@@ -217,9 +217,8 @@ def test_a_query_that_fails_leaves_nothing(spark, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["juncture.toml", *before])
 
 
-def test_text_of_another_type_is_an_error(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr("juncture.files.text.read.SAMPLE_BYTES", 20)
-    (tmp_path / "late.csv").write_text("id,x\n" + "1,2\n" * 50 + "oops,3\n")
+def test_text_of_another_type_is_an_error(spark, tmp_path):
+    (tmp_path / "late.csv").write_text("id,x\n" + "1,2\n" * 300_000 + "oops,3\n")
     text = '[sources.late]\npath = "late.csv"\n[sinks.out]\nfrom = "late"\npath = "out"\n'
     with pytest.raises(DataError, match=r"(?i)malformed|failed_read|oops"):
         pipeline_of(tmp_path, text).run(spark)

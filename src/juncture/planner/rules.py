@@ -6,9 +6,6 @@ from juncture.planner.algorithm import Algorithm, Cost, PlanningInput, Rule, hel
 from juncture.planner.memory import held_bytes, room_bytes, surely_fits
 from juncture.spec.size import format_size
 
-BROADCAST_BYTES_MAX = 64 * 1024 * 1024
-"""The largest side that is collected and shipped to tasks: it has to fit into one message of Spark Connect."""
-
 TABLE_FACTOR = 4
 """How much larger a side may be as a hash table in the JVM, in objects and with its keys apart."""
 
@@ -50,8 +47,13 @@ def follows_stream(planning: PlanningInput, algorithm: Algorithm) -> str | None:
 
 def fits_in_task(planning: PlanningInput, algorithm: Algorithm) -> str | None:
     """Refuse to ship a side that is unknown, or too large for a task or a message, such as 1 GB to tasks of 1 GB."""
+    return _too_large(planning, algorithm, sent_bytes_most(planning))
+
+
+def sent_bytes_most(planning: PlanningInput) -> int:
+    """Return the maximum size of what every task gets a copy of."""
     room = planning.resources.memory_bytes // 4
-    return _too_large(planning, algorithm, room if planning.direct else min(BROADCAST_BYTES_MAX, room))
+    return room if planning.direct else min(planning.resources.broadcast_bytes, room)
 
 
 def fits_as_table(planning: PlanningInput, algorithm: Algorithm) -> str | None:

@@ -199,6 +199,7 @@ class Resources:
     constants: Constants = field(default_factory=Constants)  # what a row costs in each step, on one of these cores
     in_order: bool = True  # whether the rows of the answer have to come in the order of the left rows
     sizes: Sizes = SIZES  # how finely the work is divided
+    broadcast_bytes: int = 64 << 20  # at most collected for all tasks, since it is one message of Spark Connect
 
 
 _DEVIATIONS = 1.96  # the number of standard deviations that contains 95 of 100 samples

@@ -9,7 +9,7 @@ from typing import Any
 from juncture.planner.algorithm import Algorithm, PlanningInput, enter_ns, spread_s, terms
 from juncture.planner.choose import ALGORITHMS, refusal
 from juncture.planner.decision import Engine
-from juncture.planner.rules import BROADCAST_BYTES_MAX
+from juncture.planner.rules import sent_bytes_most
 from juncture.spec.base import Spec
 
 _SPINE_ROWS = 1 << 20  # how many rows of the spine a task joins to a broadcast table at once
@@ -31,8 +31,7 @@ def _has_keys(planning: PlanningInput, _: Algorithm) -> str | None:
 
 def _fits_beside_others(planning: PlanningInput, _: Algorithm) -> str | None:
     """Refuse to send tables to every task that are too large together."""
-    room = planning.resources.memory_bytes // 4
-    limit_bytes = room if planning.direct else min(BROADCAST_BYTES_MAX, room)
+    limit_bytes = sent_bytes_most(planning)
     size = planning.stats.right.bytes
     if size is not None and size + planning.features.sent_bytes <= limit_bytes:
         return None

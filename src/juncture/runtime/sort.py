@@ -272,14 +272,24 @@ def _move_by_digit(items: _Items, target: _Items, shift: int, context: JoinConte
 _log = logging.getLogger(__name__)
 
 
-_RANGES_LEAST, _RANGES_MOST = 16, 256
-_PIECE_BYTES = 1 << 15  # the minimum size of a separate piece of a file
 _BYTES_MOST = 1 << 30  # Arrow's string arrays are limited to less than twice this size
 _MORE = 2.0  # factor for more ranges than the average size requires, because sizes vary
 _SAMPLED = 16  # sampled values per piece, to estimate the distribution within a range
 
-_BATCH_ROWS = 1 << 16
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
+
+
+@dataclass(frozen=True)
+class RangeSizes:
+    """How finely rows are cut on disk. Small sizes let few rows take the paths of many."""
+
+    ranges_least: int = 16  # among how many ranges a group of rows is divided
+    ranges_most: int = 256
+    piece_bytes: int = 1 << 15  # at least in a separate piece of a file
+    batch_rows: int = 1 << 16  # at most in a batch of the result
+
+
+_SIZES = RangeSizes()
 
 
 class ExternalSorter:
@@ -291,12 +301,21 @@ class ExternalSorter:
     Algorithms and Data Structures for External Memory, 2008, 5.1; Frazer and McKellar, "Samplesort", 1970).
     """
 
-    def __init__(self, schema: pa.Schema, column: str, context: JoinContext, sample: Ints | None = None) -> None:
+    def __init__(
+        self,
+        schema: pa.Schema,
+        column: str,
+        context: JoinContext,
+        sample: Ints | None = None,
+        *,
+        sizes: RangeSizes = _SIZES,
+    ) -> None:
         self._schema = schema
+        self._sizes = sizes
         self._position = schema.get_field_index(column)
         memory_bytes = context.memory.total_bytes
         # A group of rows that is written exists three times: as read, in order, and encoded.
-        self._group_bytes = max(_PIECE_BYTES, min(memory_bytes // (3 * context.threads.at_once), _BYTES_MOST))
+        self._group_bytes = max(sizes.piece_bytes, min(memory_bytes // (3 * context.threads.at_once), _BYTES_MOST))
         # A range that is read exists twice, and the consumer has another one.
         self._range_bytes = max(1, min(memory_bytes // (2 * context.threads.at_once + 1), _BYTES_MOST))
         self._context = context
@@ -322,7 +341,8 @@ class ExternalSorter:
     @property
     def _most_ranges(self) -> int:
         """The maximum number of pieces of a group of rows that are worth writing."""
-        return max(_RANGES_LEAST, min(_RANGES_MOST, self._group_bytes // _PIECE_BYTES))
+        sizes = self._sizes
+        return max(sizes.ranges_least, min(sizes.ranges_most, self._group_bytes // sizes.piece_bytes))
 
     def _cut(self, batches: Iterable[pa.RecordBatch], whole: _Range, count: int) -> tuple[SpillFile, list[_Range]]:
         """Write rows to a file, with separate pieces for each of about `count` ranges."""
@@ -384,7 +404,7 @@ class ExternalSorter:
         if one.first == one.last:
             # Rows with one value are still in input order.
             for group in self._groups(pieces):
-                yield from sliced(joined_batches(group), _BATCH_ROWS)
+                yield from sliced(joined_batches(group), self._sizes.batch_rows)
         elif one.size_bytes <= self._context.threads.count * self._range_bytes:
             yield from self._sorted(list(pieces), self._context)
         else:
@@ -398,7 +418,7 @@ class ExternalSorter:
         values = self._values(rows)
         if (values[1:] < values[:-1]).any():
             rows = rows_of(rows, array_of(order_of([values], context), pa.int32()))
-        return list(sliced(rows, _BATCH_ROWS))
+        return list(sliced(rows, self._sizes.batch_rows))
 
     def _values(self, batch: pa.RecordBatch) -> Ints:
         values: Ints = raw_values(batch.column(self._position), np.int64)

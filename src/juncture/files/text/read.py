@@ -26,10 +26,7 @@ Partitions: TypeAlias = tuple[pa.Schema, Sequence[tuple[Value, ...]]]
 
 _PEEK_BYTES = 1024
 
-SLICE_BYTES = 64 * 1024 * 1024
-"""Bytes of text that are parsed at once."""
-
-SAMPLE_BYTES = 1 << 20
+_SAMPLE_BYTES = 1 << 20
 """Bytes of each file from which `TextFiles.sampled_schema` infers types."""
 
 _NO_PARTITIONS: Partitions = pa.schema([]), ()
@@ -54,7 +51,8 @@ class TextFiles:
     zeros are text. A column without values has the null type. A CSV column without a common type is text; in JSON,
     which distinguishes numbers from text, it is an error.
 
-    `advance` is called with the number of bytes since the last call; each byte is read twice.
+    `slice_bytes` of text are parsed at once. `advance` is called with the number of bytes since the last call; each
+    byte is read twice.
     """
 
     paths: Sequence[Path]
@@ -62,6 +60,7 @@ class TextFiles:
     options: TextOptions = field(default_factory=TextOptions)
     partitions: Partitions = _NO_PARTITIONS
     advance: Callable[[int], object] = lambda _: None
+    slice_bytes: int = 64 << 20
 
     @classmethod
     def of(cls, files: Sequence[FoundFile], file_format: str, options: TextOptions) -> TextFiles:
@@ -162,16 +161,17 @@ class TextFiles:
         with _opened(path) as stream:
             is_list = self.format == "json" and stream.read(_PEEK_BYTES).lstrip()[:1] == b"["
         with self._parsing(path), _opened(path) as stream:
-            yield from _slices_of(json.lines_of(stream) if is_list else iter(lambda: stream.read(SLICE_BYTES), b""))
+            blocks = json.lines_of(stream) if is_list else iter(lambda: stream.read(self.slice_bytes), b"")
+            yield from _slices_of(blocks, self.slice_bytes)
 
     def _beginning(self, path: Path) -> bytes:
         """Return complete lines from the start of a file; of a list, complete objects."""
         with self._parsing(path), _opened(path) as stream:
-            data = bytes(stream.read(SAMPLE_BYTES))
+            data = bytes(stream.read(_SAMPLE_BYTES))
         if self.format == "json" and data.lstrip()[:1] == b"[":
             with _opened(path) as stream:
                 return b"".join(_first(json.lines_of(stream)))
-        if len(data) < SAMPLE_BYTES:
+        if len(data) < _SAMPLE_BYTES:
             return data if data.endswith(b"\n") else data + b"\n"
         lines, newline, _ = data.rpartition(b"\n")
         return lines + newline
@@ -207,15 +207,15 @@ def _first(lines: Iterator[bytes]) -> Iterator[bytes]:
     for line in lines:
         yield line
         size += len(line)
-        if size >= SAMPLE_BYTES:
+        if size >= _SAMPLE_BYTES:
             return
 
 
-def _slices_of(blocks: Iterator[bytes]) -> Iterator[bytes]:
+def _slices_of(blocks: Iterator[bytes], slice_bytes: int) -> Iterator[bytes]:
     held: list[bytes] = []
     for block in blocks:
         held.append(block)
-        if sum(map(len, held)) >= SLICE_BYTES:
+        if sum(map(len, held)) >= slice_bytes:
             lines, newline, rest = b"".join(held).rpartition(b"\n")
             held = [rest]
             if newline:

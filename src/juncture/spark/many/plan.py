@@ -46,12 +46,18 @@ class _Inputs:
 
 
 @spark_errors()
-def plan(spine: Any, rights: Mapping[str, Right], *, session: SparkSession | None = None) -> ManyPlan:
+def plan(
+    spine: Any,
+    rights: Mapping[str, Right],
+    *,
+    session: SparkSession | None = None,
+    resources: Resources | None = None,
+) -> ManyPlan:
     """Plan joins of DataFrames, or of Parquet files that Spark's tasks read, to a spine."""
     given = [spine, *(right.table for right in rights.values())]
     session = session or next(table for table in given if kind_of(table, "left") == "spark").sparkSession
     check_workers(session, [])
-    resources = resources_of(session)
+    resources = resources or resources_of(session)
     inputs, jobs = _opened(session, spine, rights, resources)
     shuffle_partitions = int(session.conf.get(SHUFFLE_PARTITIONS) or 1)
     steps = steps_of(inputs.placed, inputs.spine_side, inputs.spine_stats, resources, shuffle_partitions)
