@@ -60,7 +60,9 @@ _Analyze = Annotated[
     ),
 ]
 
-app = typer.Typer(no_args_is_help=True, help="Explain how Juncture would join two files, or run a pipeline.", rich_markup_mode="rich")
+app = typer.Typer(
+    no_args_is_help=True, help="Explain how Juncture would join two files, or run a pipeline.", rich_markup_mode="rich"
+)
 
 
 @app.callback()
