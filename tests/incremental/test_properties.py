@@ -24,8 +24,7 @@ WAYS = ["in memory", "in memory and kept", "on disk"]
 HOWS = ["inner", "left", "right", "full", "semi", "anti"]
 
 EXAMPLES = {
-    # What may pass over right rows is refused.
-    "asof": examples(plain=True).map(lambda one: replace(one, spec=replace(one.spec, available_at=None, where=None))),
+    "asof": examples(plain=True),
     **{kind: near_examples(kind, plain=True) for kind in ("range", "overlap", "where", "equi")},
     **{
         f"{kind}, aggregated": near_examples(kind, agg=True, plain=True)
@@ -82,6 +81,9 @@ SPECS = [
     jn.Asof(on="x", by="k", direction="nearest"),
     jn.Asof(on="x", direction="nearest", matches=2),
     jn.Asof(on="on", by="k", ties="error"),
+    jn.Asof(on="on", by="k", available_at=("end", "n")),
+    jn.Asof(on="on", direction="nearest", where="l.n <> r.end", tolerance=6, matches=2),
+    jn.Asof(on="on", by="k", direction="forward", available_at=("end", "n"), where="l.x <> r.x", tolerance="far"),
     jn.Range(on="on", by="k", lower=-2, upper=1),
     jn.Range(on="on", lower=None, upper="far", closed="left"),
     jn.Overlap(left_interval=("on", "n"), right_interval=("on", "end"), by="k"),
@@ -140,7 +142,7 @@ def test_many_epochs(spec, how, kept, tmp_path):
 @pytest.mark.parametrize("how", ["left", "inner"])
 def test_aggregates_over_many_epochs(how, tmp_path, most_in_memory):
     agg = {"x": ["mean", "max"], "m": ["last", "count"], "*": "count"}
-    for spec in (SPECS[9], SPECS[11]):
+    for spec in (SPECS[12], SPECS[14]):
         for seed in range(2):
             chance = random.Random(seed)
             tables = [pool(schema, chance, 20, 12) for schema in (LEFT, RIGHT)]

@@ -337,7 +337,7 @@ def test_ties_that_columns_decide_are_taken(ties):
 def test_an_asof_join_by_what_is_known():
     left, right = pa.schema({"t": pa.int64()}), pa.schema({"t": pa.int64(), "since": pa.int64()})
     orders = {"left_order": jn.Order("t"), "right_order": jn.Order("t")}
-    with refused(PlanError, r"available_at='since'", "not supported for streams", "Join in batch"):
+    with refused(PlanError, r"available_at='since'", "not supported for streams", "Join in batch or over changes"):
         jn.stream(left, right, jn.Asof(on="t", available_at="since"), **orders)
 
 

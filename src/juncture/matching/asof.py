@@ -51,14 +51,7 @@ class AsofCondition:
 
 
 def check_asof(join: ResolvedAsof, inputs: str) -> None:
-    """Raise an error for features that need all right rows, or their order. ``inputs`` names them in the message."""
-    for argument, value in (("available_at", join.spec.available_at), ("where", join.spec.where)):
-        if value is not None:
-            raise PlanError(
-                f"{argument}={value!r} is not supported for {inputs}, because one row could affect any number of "
-                "matches. Join in batch, or filter the inputs first.",
-                name="JN-ASOF-UNSUPPORTED",
-            )
+    """Raise an error for features that need an order of the right rows. ``inputs`` names them in the message."""
     if join.goes_by_table_order and join.how not in ("semi", "anti"):
         raise PlanError(
             f"ties={join.spec.ties!r} needs an order of the right rows, but {inputs} have none. Pass order_by= with "

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import rows_at
-from juncture.errors import DataError
+from juncture.errors import DataError, PlanError
 from juncture.kernels.array_types import Ints, Mask
 from juncture.kernels.next_row import mark_wanted
 from juncture.matching.asof import AsofCondition, KeyRanges, check_asof, improving_ranges, left_ranges, tolerance_ranges
@@ -45,6 +45,7 @@ class AsofBounds:
     def of_sides(cls, join: ResolvedAsof, orders: Mapping[Side, Sequence[SideOrder]]) -> dict[Side, AsofBounds]:
         """Return the bounds of both sides."""
         check_asof(join, "streams")
+        _check_all_available(join)
         future: dict[Side, FutureValues] = {
             "left": FutureValues(column_of(join, "left", join.left_on), orders["left"], join.domain),
             "right": FutureValues(column_of(join, "right", join.right_on), orders["right"], join.domain),
@@ -70,6 +71,17 @@ class AsofBounds:
         if order.node == column_of(self.join, self.side, on):
             return None
         return build.disjunction([order.is_null, order.is_nan])
+
+
+def _check_all_available(join: ResolvedAsof) -> None:
+    """Raise an error for features with which any earlier right row could be the match of a later left row."""
+    for argument, value in (("available_at", join.spec.available_at), ("where", join.spec.where)):
+        if value is not None:
+            raise PlanError(
+                f"{argument}={value!r} is not supported for streams, because a later left row could pass over any "
+                "number of right rows. Join in batch or over changes, or filter the inputs first.",
+                name="JN-ASOF-UNSUPPORTED",
+            )
 
 
 class AsofJoin(StreamOperator):

@@ -3,6 +3,9 @@
 A new right row takes over the left rows up to the next right row (with ``matches=k``, the kth one). A deleted one
 returns them. All neighbours are those before the epoch. This is sufficient even if rows come and go at once: a left
 row whose result changes is between the earlier neighbours of one of them.
+
+With ``available_at`` or ``where``, a neighbour need not be a match. A right row then affects all left rows of its key
+in the direction of the join, and a left row searches all right rows of its key, both up to the tolerance.
 """
 
 from __future__ import annotations
@@ -42,6 +45,7 @@ class AsofOperator(RecomputeOperator):
         self._matches = 1 if self._how in ("semi", "anti") else join.spec.matches
         spec = replace(join.spec, how="left", matches=self._matches)
         self._search = replace(join, how="left", spec=spec)
+        self._skips_rows = join.available_at is not None or join.where is not None
         self._touched: list[tuple[Run, Positions, Ints]] = []
         self._earlier_runs: set[int] = set()
 
@@ -59,6 +63,9 @@ class AsofOperator(RecomputeOperator):
 
     def _between(self, keys: Codes, codes: Ints) -> Iterator[tuple[Ints, Ints]]:
         """Yield the code ranges of left rows whose results may have right rows."""
+        if self._skips_rows:
+            yield self._in_directions(codes, forward=False), self._in_directions(codes, forward=True)
+            return
         low, high, is_nearest = codes, codes, len(self._join.directions) > 1
         reaches_end = is_nearest or not self._join.spec.allow_exact_matches
         for direction in self._join.directions:
@@ -74,6 +81,12 @@ class AsofOperator(RecomputeOperator):
         if is_nearest and self._join.domain.floating:
             yield self._as_far(keys, codes), np.full(len(codes), MAX_CODE)
 
+    def _in_directions(self, codes: Ints, *, forward: bool) -> Ints:
+        """Return the least codes of left rows that may match right rows, or the greatest (``forward``)."""
+        # A left row that searches backward is after its match.
+        searched = any(each.forward != forward for each in self._join.directions)
+        return np.full(len(codes), MAX_CODE if forward else MIN_CODE) if searched else codes
+
     def _as_far(self, keys: Codes, codes: Ints) -> Ints:
         """Return the least code from which a right row may seem as near as the next one, due to rounding."""
         after = self._neighbour(keys, moved(codes, 1), forward=True, nth=1)
@@ -87,6 +100,9 @@ class AsofOperator(RecomputeOperator):
         """Yield the nearest right rows of left rows in the direction of the join."""
         first = probe_rows.first
         keys, codes = probe_rows.keys[first:], np.ascontiguousarray(probe_rows.codes[0, first:])
+        if self._skips_rows:
+            yield from self._all_candidates(keys, codes)
+            return
         strict = int(not self._join.spec.allow_exact_matches)
         low, high = moved(codes, strict), moved(codes, -strict)
         for direction in self._join.directions:
@@ -96,6 +112,14 @@ class AsofOperator(RecomputeOperator):
                 low = self._neighbour(keys, moved(codes, -strict), forward=False)
         if len(self._join.directions) > 1 and self._join.domain.floating:
             low = self._as_near(codes, low)
+        for run, _, positions in self._arrangements["right"].between(keys, low, high):
+            yield run, positions
+
+    def _all_candidates(self, keys: Codes, codes: Ints) -> Iterator[tuple[Run, Positions]]:
+        """Yield all right rows of left rows in the direction of the join, up to a constant tolerance."""
+        low, high = left_ranges(self._join, codes)
+        if len(self._join.directions) == 1:
+            low, high = (codes, high) if self._join.directions[0].forward else (low, codes)
         for run, _, positions in self._arrangements["right"].between(keys, low, high):
             yield run, positions
 
