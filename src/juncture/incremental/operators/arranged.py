@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import joined_batches, rows_at
 from juncture.incremental.changes.change_batch import ChangeBatch, ChangeBatches
 from juncture.incremental.changes.identity import RowIdentity, identity_of
 from juncture.incremental.expressions.expression import Expression, evaluate
@@ -25,7 +24,8 @@ from juncture.runtime.memory import release_unused
 
 _SIGN = np.uint64(1 << 63)  # row hashes are ordered as signed integers
 
-_PART_ROWS = 1 << 20  # rows of an epoch to arrange at a time, if no operator reads them
+_PART_ROWS = 1 << 20  # an epoch with more rows is arranged in parts, if no operator reads them
+_HASHED_ROWS = 1 << 18  # about the most rows of a part
 
 
 class ArrangedOperator(ViewOperator):
@@ -129,8 +129,8 @@ class ArrangedOperator(ViewOperator):
         whole = [not any(batch.column(place).null_count for batch, _ in batches) for place in range(len(self.schema))]
         count = sum(int(np.count_nonzero(weights > 0)) for _, weights in batches)
         inserts = RunConcatenator(count, self.schema, whole, (0, 0), 0)
-        for batch, weights, hashes in _by_hash(batches, self.identity):
-            part = self.delta_of(batch, weights, hashes).summed(self.identity)
+        for each in _by_hash(batches, self.identity):
+            part = self.delta_of(*each, self.identity.hashes(each.rows)).summed(self.identity)
             inserts.add(part.some(np.flatnonzero(part.weights > 0)).as_run())
             deletes, slots, missing = self.arrangement.locate(part.some(np.flatnonzero(part.weights < 0)))
             assert not missing.any(), f"{self.label} received deletes of rows that it does not store"
@@ -238,24 +238,20 @@ class ArrangedOperator(ViewOperator):
         return self._recorded_keys.nbytes
 
 
-def _by_hash(batches: ChangeBatches, identity: RowIdentity) -> Iterator[tuple[pa.RecordBatch, Ints, Ints]]:
-    """Yield changes in ascending ranges of row hashes, with weights and hashes. ``batches`` is emptied."""
-    bits = (sum(len(weights) for _, weights in batches) // _PART_ROWS).bit_length()
-    parts: list[list[tuple[pa.RecordBatch, Ints, Ints]]] = [[] for _ in range(1 << bits)]
+def _by_hash(batches: ChangeBatches, identity: RowIdentity) -> Iterator[ChangeBatch]:
+    """Yield changes in ascending ranges of row hashes. ``batches`` is emptied."""
+    bits = (sum(len(weights) for _, weights in batches) // _HASHED_ROWS).bit_length()
+    parts: list[ChangeBatches] = [[] for _ in range(1 << bits)]
     while batches:
-        batch, weights = batches.pop()
-        hashes = identity.hashes(batch)
-        numbers = ((hashes >> (64 - bits)) + (1 << bits >> 1)).astype(np.uint16)
+        change = batches.pop()
+        # Hashes take less time than their memory is worth: they are computed again for each part.
+        numbers = ((identity.hashes(change.rows) >> (64 - bits)) + (1 << bits >> 1)).astype(np.uint16)
         order = np.argsort(numbers, kind="stable")
         for part, rows in zip(parts, np.split(order, np.cumsum(np.bincount(numbers))), strict=False):
-            part.append((rows_at(batch, rows), weights[rows], hashes[rows]))
+            part.append(change.some(rows))
     for part in parts:
         if part:
-            joined = (
-                joined_batches([each for each, *_ in part]),
-                np.concatenate([each for _, each, _ in part]),
-                np.concatenate([each for *_, each in part]),
-            )
+            joined = ChangeBatch.joined(part, part[0].rows.schema)
             part.clear()
             release_unused()
             yield joined

@@ -207,7 +207,7 @@ class Arrangement:
         as an answer that only grows, are copied once.
         """
         runs = self.memory
-        if self._removed and 2 * self._removed > sum(len(run) for run in runs):
+        if self._removed and 2 * self._removed >= sum(len(run) for run in runs):
             self._removed = 0
             runs = [run if run.weights.all() else merged([run], self.matching) for run in runs if run.weights.any()]
         while len(runs) >= _OF_ONE_SIZE:
