@@ -15,10 +15,12 @@ from deltalake import DeltaTable, write_deltalake
 
 import juncture as jn
 from juncture.errors import DataError, SchemaError
+from juncture.runtime.stores import place_of
 from support.arrays import build
 from support.engines import SPARK, SPARK_NEAR
 from support.files import write_short
 from support.lakes import write_lake
+from support.object_store import object_store
 
 pytestmark = pytest.mark.in_turn
 
@@ -298,3 +300,15 @@ def test_folders_that_are_refused(spark, tmp_path, left):
     for path in ("lake/day=1", "lake/*/*.parquet"):
         with pytest.raises(DataError, match=r"lake' is a Delta table"):
             jn.join_asof(left, tmp_path / path, on="ts", by="k", spark=spark)
+
+
+def test_files_in_an_object_store(spark, left):
+    content = Path(left).read_bytes()
+    buckets = {"bucket": {f"day={day}/a.parquet": content for day in (1, 2)}}
+    with object_store(buckets) as options:
+        filesystem, _ = place_of(f"s3://key:secret@bucket/{options}")
+        rights = (f"s3://key:secret@bucket/day=*{options}", jn.Files("bucket", filesystem=filesystem))
+        for right in rights:
+            plan = jn.plan(left, right, jn.Asof(on="ts", by="k", order_by="day"), spark=spark)
+            assert "secret" not in plan.explain()
+            assert rows(plan.execute().toArrow()) == rows(jn.join_asof(left, right, on="ts", by="k", order_by="day"))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,9 +14,15 @@ from xml.sax.saxutils import escape
 REFUSED = "refused"
 """A bucket that exists, and that these credentials may not read."""
 
+SLOW, BUSY, CUT, DOWN = "slow", "busy", "cut", "down"
+"""Beginnings of keys whose first answers come late, are 503, or end before their content does; and of those that always
+are 503."""
+
 
 class _Handler(BaseHTTPRequestHandler):
     buckets: Mapping[str, Mapping[str, bytes]]
+    counts: Counter[str]
+    is_cut = False
     protocol_version = "HTTP/1.1"
 
     def do_HEAD(self) -> None:
@@ -29,6 +37,14 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, *, is_head: bool) -> None:
         url = urlsplit(self.path)
         bucket, _, key = unquote(url.path).lstrip("/").partition("/")
+        fault = next((each for each in (SLOW, BUSY, CUT, DOWN) if key.startswith(each)), None)
+        self.counts[url.path] += 1
+        if fault == SLOW:
+            time.sleep(0.2)
+        if fault == DOWN or (fault == BUSY and self.counts[url.path] <= 2):
+            self._send(503, _error("SlowDown", "Please reduce your request rate."), is_head=is_head)
+            return
+        self.is_cut = fault == CUT and not is_head and self.counts[url.path] <= 4
         if bucket == REFUSED:
             self._send(403, _error("AccessDenied", "Access Denied"), is_head=is_head)
         elif bucket not in self.buckets:
@@ -56,7 +72,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("ETag", '"0"')
         self.end_headers()
         if not is_head:
-            self.wfile.write(body)
+            self.wfile.write(body[: len(body) // 2] if self.is_cut else body)
+        self.close_connection |= self.is_cut
 
 
 def _error(code: str, message: str) -> bytes:
@@ -91,7 +108,7 @@ def object_store(buckets: Mapping[str, Mapping[str, bytes]]) -> Iterator[str]:
     str
         What a URI has to say after its path, for Arrow to look for its bucket here.
     """
-    handler = type("Handler", (_Handler,), {"buckets": buckets})
+    handler = type("Handler", (_Handler,), {"buckets": buckets, "counts": Counter[str]()})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
-from pyarrow.fs import FileType
+from pyarrow.fs import FileSystem, FileType
 
 from juncture.errors import DataError, PlanError, SpecError
 from juncture.files.arrow import arrow_rows, arrow_schema
@@ -18,12 +18,13 @@ from juncture.inputs.files import Files
 from juncture.inputs.tables import InputTable, of_batches
 from juncture.runtime.footers import check_unchanged
 from juncture.runtime.parquet import ParquetSource
-from juncture.runtime.paths import FoundFile, IsData, kind_at, lake_format, listed, place_of
+from juncture.runtime.paths import FoundFile, IsData, kind_at, lake_format, listed
+from juncture.runtime.stores import place_of, shown
 
 
 def open_files(files: Files) -> ParquetSource | InputTable:
     """Return the rows of files. Text is read once to infer its types, and again for its rows."""
-    formats = {files.format or format_at(path): path for path in files.paths}
+    formats = {files.format or format_at(path, files.store): path for path in files.paths}
     if len(formats) > 1:
         (one, first), (other, second) = list(formats.items())[:2]
         raise SpecError(
@@ -33,7 +34,9 @@ def open_files(files: Files) -> ParquetSource | InputTable:
         )
     [chosen] = formats
     if chosen == "parquet":
-        return ParquetSource(files.paths, union_by_name=files.union_by_name, version=files.version)
+        return ParquetSource(
+            files.paths, union_by_name=files.union_by_name, version=files.version, filesystem=files.store
+        )
     if files.version is not None:
         raise SpecError(
             f"version={files.version} applies to Delta and Iceberg tables, but {files.paths[0]!r} has {chosen} files. "
@@ -49,6 +52,8 @@ def open_files(files: Files) -> ParquetSource | InputTable:
     def is_data(name: str) -> bool:
         return files.format is not None or format_by_name(Path(name)) == chosen
 
+    if files.filesystem is not None:
+        raise _remote(files.paths[0], chosen)
     found = [file for path in files.paths for file in _files_of(path, chosen, is_data)]
     if chosen == "arrow":
         paths = [Path(file.path) for file in found]
@@ -67,10 +72,10 @@ def open_files(files: Files) -> ParquetSource | InputTable:
     return of_batches(schema, unchanged_rows, is_stream=False)
 
 
-def format_at(path: str) -> Format:
+def format_at(path: str, filesystem: FileSystem | None = None) -> Format:
     """Return the format of the files at a path, by the ending of the path or of the files in it; Parquet by default."""
     named = format_by_name(Path(path.partition("?")[0] if "://" in path else path))
-    if named is not None or "://" in path:
+    if named is not None or "://" in path or filesystem is not None:
         return named or "parquet"
     if WILDCARDS.isdisjoint(path) and (kind_at(path) != FileType.Directory or lake_format(*place_of(path))):
         return "parquet"
@@ -109,11 +114,7 @@ def check_tasks_read(files: Files) -> None:
 
 def _files_of(path: str, chosen: Format, is_data: IsData) -> list[FoundFile]:
     if "://" in path:
-        raise DataError(
-            f"The path {path!r} has {chosen} files, which can only be read from local disk. Copy them to this "
-            "machine, or write Parquet.",
-            name="JN-FILE-REMOTE",
-        )
+        raise _remote(path, chosen)
     found = listed(path, is_data)
     if not found:
         state = "is a folder without such files" if kind_at(path) == FileType.Directory else "does not exist"
@@ -122,6 +123,14 @@ def _files_of(path: str, chosen: Format, is_data: IsData) -> list[FoundFile]:
             name="JN-FILE-MISSING",
         )
     return found
+
+
+def _remote(path: str, chosen: Format) -> DataError:
+    return DataError(
+        f"The path {shown(path)!r} has {chosen} files, which can only be read from local disk. Copy them to this "
+        "machine, or write Parquet.",
+        name="JN-FILE-REMOTE",
+    )
 
 
 def _text_rows(text: TextFiles, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from juncture.errors import SpecError, wrong_type
 from juncture.files.formats import FORMATS, Format
 from juncture.spec.arguments import check_choice
 from juncture.values import flag
+
+if TYPE_CHECKING:
+    import pyarrow.fs
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,11 @@ class Files:
     union_by_name
         Whether Parquet files may lack columns that other files have. The table then has the columns of all files, with
         null where a file lacks a column.
+    filesystem
+        The file system of the paths, of ``pyarrow.fs`` or fsspec. By default, that of the URI, or local files.
+    storage_options
+        Options of the object store, such as ``{"endpoint_override": "http://localhost:9000", "region": "eu-west-1"}``,
+        in addition to those of the environment.
 
     Raises
     ------
@@ -52,6 +60,8 @@ class Files:
     format: Format | None = None
     union_by_name: bool = False
     version: int | None = None
+    filesystem: Any = None
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if not is_path(self.path):
@@ -59,6 +69,11 @@ class Files:
         if self.format is not None:
             check_choice("format", self.format, FORMATS)
         flag("union_by_name", self.union_by_name)
+        if self.storage_options and self.filesystem is not None:
+            raise SpecError(
+                "storage_options= are those of a URI, but filesystem= already has options. Pass one of them.",
+                name="JN-ARGUMENT-CONFLICT",
+            )
         for path in self.paths:
             if not path.strip():
                 raise SpecError(
@@ -79,9 +94,23 @@ class Files:
 
     @property
     def paths(self) -> list[str]:
-        """The paths as strings."""
+        """The paths as strings, with the storage options after the ``?`` of URIs."""
         parts = [self.path] if isinstance(self.path, str | os.PathLike) else self.path
-        return [os.fspath(part) for part in parts]
+        paths = [os.fspath(part) for part in parts]
+        if not self.storage_options:
+            return paths
+        from juncture.runtime.stores import with_options
+
+        return [with_options(path, self.storage_options) for path in paths]
+
+    @property
+    def store(self) -> pyarrow.fs.FileSystem | None:
+        """The file system as one of Arrow; None for that of each path."""
+        if self.filesystem is None:
+            return None
+        from juncture.runtime.stores import as_arrow
+
+        return as_arrow(self.filesystem)
 
 
 def is_from(table: object, package: str, name: str) -> bool:

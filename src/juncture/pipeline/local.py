@@ -128,7 +128,9 @@ class LocalEngine(Engine):
     def _table(self, name: str) -> ParquetSource:
         """Return the rows of a source or step, without unneeded columns."""
         files = self._files[name]
-        table = ParquetSource(files.paths, union_by_name=files.union_by_name, version=files.version)
+        table = ParquetSource(
+            files.paths, union_by_name=files.union_by_name, version=files.version, filesystem=files.store
+        )
         return table.selecting(self._source_columns[name]) if name in self._source_columns else table
 
     def write(self, sink: SinkSection) -> int:

@@ -24,6 +24,7 @@ from juncture.columnar.arrays import array_of, raw_values, validity, with_fields
 from juncture.columnar.types import plain_type
 from juncture.errors import DataError
 from juncture.runtime.paths import FoundFile
+from juncture.runtime.stores import store_failure, uri_of
 from juncture.runtime.threads import Threads
 
 INT96_UNIT = "us"
@@ -65,6 +66,8 @@ def opened(file: FoundFile, row_group: int | None = None) -> Iterator[pa.NativeF
             name="JN-FILE-ACCESS",
         ) from error
     except (pa.ArrowException, OSError) as error:
+        if (failure := store_failure(uri_of(file.path, file.filesystem), error)) is not None:
+            raise failure from error
         check_unchanged(file)
         what = "The" if row_group is None else f"Row group {row_group} of the"
         raise DataError(

@@ -21,7 +21,8 @@ import pyarrow.types as pat
 from juncture.errors import DataError, JunctureError, SpecError, optional_packages
 from juncture.kernels.array_types import Mask
 from juncture.runtime.footers import Footer
-from juncture.runtime.paths import FoundFile, Value, lake_format, place_of, shown
+from juncture.runtime.paths import FoundFile, Value, lake_format
+from juncture.runtime.stores import delta_store, iceberg_store, place_of, shown, unreadable
 
 _METADATA_FILE = re.compile(r"v?(\d+)[^/]*\.metadata\.json")
 
@@ -63,20 +64,32 @@ class LakeTable:
         return _refused(self.path, why)
 
 
-def lake_at(paths: Sequence[str], version: int | None = None) -> LakeTable | None:
+def lake_at(
+    paths: Sequence[str], version: int | None = None, filesystem: pa.fs.FileSystem | None = None
+) -> LakeTable | None:
     """Return the table at the only path, a folder or an Iceberg metadata file; None for plain files.
 
     `version` is a version of a Delta table or a snapshot of an Iceberg table; the default is the current one.
     """
     table = None
     if len(paths) == 1:
-        filesystem, inner = place_of(paths[0])
-        if _METADATA_FILE.fullmatch(PurePosixPath(inner).name):
-            table = _iceberg(paths[0], paths[0], version)
-        elif (form := lake_format(filesystem, inner)) == "Delta":
+        try:
+            place, inner = place_of(paths[0], filesystem)
+            form = "Iceberg" if _METADATA_FILE.fullmatch(PurePosixPath(inner).name) else lake_format(place, inner)
+        except (pa.ArrowException, OSError) as error:
+            raise unreadable(paths[0], error) from error
+        if form in ("Delta", "Iceberg") and filesystem is not None:
+            raise SpecError(
+                f"filesystem= does not apply to the {form} table {shown(paths[0])!r}, whose log its own library reads. "
+                "Pass its URI with storage_options=.",
+                name="JN-ARGUMENT-CONFLICT",
+            )
+        if form == "Delta":
             table = _delta(paths[0], version)
         elif form == "Iceberg":
-            table = _iceberg(paths[0], _current_metadata(paths[0], filesystem, inner), version)
+            is_metadata = _METADATA_FILE.fullmatch(PurePosixPath(inner).name) is not None
+            metadata = paths[0] if is_metadata else _current_metadata(paths[0], place, inner)
+            table = _iceberg(paths[0], metadata, version)
     if table is None and version is not None:
         raise SpecError(
             f"version={version!r} applies to one Delta or Iceberg table, but {[shown(path) for path in paths]!r} is "
@@ -89,7 +102,8 @@ def lake_at(paths: Sequence[str], version: int | None = None) -> LakeTable | Non
 def _delta(path: str, version: int | None) -> LakeTable:
     with optional_packages("A Delta table"):
         from deltalake import DeltaTable
-    table = _read(path, version, lambda: DeltaTable(path, version=version))
+    uri, options = delta_store(path)
+    table = _read(path, version, lambda: DeltaTable(uri, version=version, storage_options=options or None))
     if (table.metadata().configuration or {}).get("delta.columnMapping.mode", "none") != "none":
         raise _refused(path, "its columns are mapped to other names in files (delta.columnMapping.mode)")
     actions = pa.table(table.get_add_actions(flatten=False))
@@ -119,7 +133,8 @@ def _iceberg(path: str, metadata: str, version: int | None) -> LakeTable:
     with optional_packages("An Iceberg table"):
         from pyiceberg.io.pyarrow import schema_to_pyarrow
         from pyiceberg.table import StaticTable
-    table = _read(path, version, lambda: StaticTable.from_metadata(metadata))
+    uri, properties = iceberg_store(metadata)
+    table = _read(path, version, lambda: StaticTable.from_metadata(uri, properties))
     if version is not None and table.snapshot_by_id(version) is None:
         raise _no_version(path, version, "it has no such snapshot")
     scan = table.scan(snapshot_id=version)
@@ -156,7 +171,8 @@ def _current_metadata(path: str, filesystem: pa.fs.FileSystem, folder: str) -> s
     newest = [name for found, name in files if int(found[1]) == newest_number]
     if len(newest) != 1:
         raise _refused(path, f"its folder has several newest metadata files, or compressed ones: {newest}")
-    return f"{path.rstrip('/')}/metadata/{newest[0]}"
+    uri, has_options, options = path.partition("?")
+    return f"{uri.rstrip('/')}/metadata/{newest[0]}{has_options}{options}"
 
 
 def _read(path: str, version: int | None, read: Callable[[], Any]) -> Any:

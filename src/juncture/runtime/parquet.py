@@ -13,6 +13,7 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.fs
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
@@ -71,13 +72,20 @@ class ParquetSource(Source):
     Opening reads only the footers. Reading decodes one row group per thread, at most a million rows at once.
     """
 
-    def __init__(self, paths: Sequence[str], *, union_by_name: bool = False, version: int | None = None) -> None:
-        if (lake := lake_at(paths, version)) is not None:
+    def __init__(
+        self,
+        paths: Sequence[str],
+        *,
+        union_by_name: bool = False,
+        version: int | None = None,
+        filesystem: pa.fs.FileSystem | None = None,
+    ) -> None:
+        if (lake := lake_at(paths, version, filesystem)) is not None:
             footers = read_footers(lake.files) if lake.files else []
             lake.check_files(footers)
             self._open(lake.files, footers, lake.schema, lake.partitions, live_rows=lake.live_rows)
             return
-        files = [file for path in paths for file in files_of(path)]
+        files = [file for path in paths for file in files_of(path, filesystem)]
         partition, values = partitions_of(files)
         footers = read_footers(files)
         schema = joined_schema(files, [footer.schema for footer in footers], union_by_name=union_by_name)

@@ -22,52 +22,7 @@ import pyarrow as pa
 import pyarrow.fs
 
 from juncture.errors import DataError
-
-_BUCKETS = {"s3": "bucket", "gcs": "bucket", "abfs": "container"}
-"""The name of the first path component, by filesystem of an object store."""
-
-_CAUSES = {
-    r"NO_SUCH_BUCKET|Bucket '[^']*' not found": "The bucket does not exist. Check its name, region and endpoint",
-    r"ACCESS_DENIED|INVALID_ACCESS_KEY|INVALID_CLIENT_TOKEN|SIGNATURE|EXPIRED|TOKEN|HTTP status 40[13]": (
-        "The credentials were refused. Check them, and their permission to list and read this path"
-    ),
-    r"NETWORK_CONNECTION|curlCode|[Cc]ould not resolve|[Cc]onnection refused|timed out": (
-        "The store cannot be reached. Check the network, the endpoint and the proxy"
-    ),
-}
-"""Causes by the error text of object stores, because Arrow has one exception class for all of them."""
-
-
-def shown(path: str) -> str:
-    """Return a path for messages, without credentials of a URI."""
-    return re.sub(r"(?<=://)[^/@]*@", "", path.partition("?")[0]) if "://" in path else path
-
-
-def uri_of(path: str, filesystem: pa.fs.FileSystem) -> str:
-    """Return a path or URI that is valid in all tasks and in Spark."""
-    if isinstance(filesystem, pa.fs.LocalFileSystem):
-        return str(Path(path).absolute())
-    return f"{filesystem.type_name}://{path}"
-
-
-def unreadable(path: str, error: Exception) -> DataError:
-    """Return the error for a path that cannot be listed or opened."""
-    text = str(error)
-    cause = next((cause for pattern, cause in _CAUSES.items() if "://" in path and re.search(pattern, text)), None)
-    if cause is None:
-        return DataError(f"The path {shown(path)!r} cannot be read: {text}", name="JN-FILE-ACCESS")
-    return DataError(f"The path {shown(path)!r} cannot be read. {cause}: {text}", name="JN-FILE-ACCESS")
-
-
-def check_bucket(path: str, filesystem: pa.fs.FileSystem, inner: str) -> None:
-    """Refuse a path in a missing bucket, which Arrow treats as an empty one."""
-    what, bucket = _BUCKETS.get(filesystem.type_name), inner.partition("/")[0]
-    if what is not None and bucket and filesystem.get_file_info(bucket).type == pa.fs.FileType.NotFound:
-        raise DataError(
-            f"The path {shown(path)!r} cannot be read, because the {what} {bucket!r} does not exist. Check its name, "
-            "region and endpoint.",
-            name="JN-FILE-MISSING",
-        )
+from juncture.runtime.stores import check_bucket, infos_of, place_of, shown, unreadable, uri_of
 
 
 @dataclass(frozen=True)
@@ -124,7 +79,7 @@ def _check_folder(filesystem: pyarrow.fs.FileSystem, folder: str) -> None:
 
 def _table_in(filesystem: pyarrow.fs.FileSystem, folder: str) -> _Format | None:
     """Return the format of the table whose folder this is."""
-    infos = filesystem.get_file_info([str(PurePosixPath(folder, name)) for name in (*_LOGS, _METADATA)])
+    infos = infos_of(filesystem, [str(PurePosixPath(folder, name)) for name in (*_LOGS, _METADATA)])
     folders = [info for info in infos if info.type == pyarrow.fs.FileType.Directory]
     for info in folders:
         if info.base_name in _LOGS:
@@ -181,21 +136,22 @@ def is_parquet(name: str) -> bool:
     return PurePosixPath(name).suffix.lower() in _SUFFIXES
 
 
-def files_of(path: str) -> list[FoundFile]:
+def files_of(path: str, filesystem: pa.fs.FileSystem | None = None) -> list[FoundFile]:
     """Return the Parquet files at a path, each once; those of a folder or glob by name."""
-    files = listed(path)
+    files = listed(path, filesystem=filesystem)
     if not files:
-        raise _nothing(path)
+        raise _nothing(path, filesystem)
     return files
 
 
-def listed(path: str, is_data: IsData = is_parquet) -> list[FoundFile]:
+def listed(path: str, is_data: IsData = is_parquet, *, filesystem: pa.fs.FileSystem | None = None) -> list[FoundFile]:
     """Return the files at a path, or an empty list.
 
-    The path is a file, folder, glob or URI of `pyarrow.fs`, with options after ``?``. `is_data` selects in folders.
+    The path is a file, folder, glob or URI, with options after ``?``, or a path within a filesystem. `is_data` selects
+    in folders.
     """
     try:
-        return listed_on(*place_of(path), is_data)
+        return listed_on(*place_of(path, filesystem), is_data)
     except (pa.ArrowException, OSError) as error:
         raise unreadable(path, error) from error
 
@@ -203,7 +159,7 @@ def listed(path: str, is_data: IsData = is_parquet) -> list[FoundFile]:
 def listed_on(filesystem: pa.fs.FileSystem, path: str, is_data: IsData = is_parquet) -> list[FoundFile]:
     """Return the files at a path within a filesystem, as `listed`."""
     is_local = isinstance(filesystem, pa.fs.LocalFileSystem)
-    kind = filesystem.get_file_info(path).type
+    kind = infos_of(filesystem, [path])[0].type
     base, matches = path, [path]
     if kind == pa.fs.FileType.File:
         base = str(PurePosixPath(path).parent)
@@ -217,20 +173,20 @@ def listed_on(filesystem: pa.fs.FileSystem, path: str, is_data: IsData = is_parq
     return [FoundFile(info.path, filesystem, info.size, info.mtime_ns, base) for info in infos]
 
 
-def kind_at(path: str) -> pa.fs.FileType:
+def kind_at(path: str, filesystem: pa.fs.FileSystem | None = None) -> pa.fs.FileType:
     """Return the kind of file at a path or URI."""
     try:
-        filesystem, inner = place_of(path)
-        return filesystem.get_file_info(inner).type
+        filesystem, inner = place_of(path, filesystem)
+        return infos_of(filesystem, [inner])[0].type
     except (pa.ArrowException, OSError) as error:
         raise unreadable(path, error) from error
 
 
-def file_at(path: str) -> FoundFile | None:
+def file_at(path: str, filesystem: pa.fs.FileSystem | None = None) -> FoundFile | None:
     """Return the file at a path or URI, or None."""
     try:
-        filesystem, inner = place_of(path)
-        info = filesystem.get_file_info(inner)
+        filesystem, inner = place_of(path, filesystem)
+        [info] = infos_of(filesystem, [inner])
     except (pa.ArrowException, OSError) as error:
         raise unreadable(path, error) from error
     if info.type != pa.fs.FileType.File:
@@ -238,20 +194,11 @@ def file_at(path: str) -> FoundFile | None:
     return FoundFile(info.path, filesystem, info.size, info.mtime_ns, str(PurePosixPath(info.path).parent))
 
 
-def place_of(path: str) -> tuple[pa.fs.FileSystem, str]:
-    """Return the filesystem of a path or URI, and the path within it."""
-    if "://" in path:
-        # Brackets are invalid in a URI, but are glob characters.
-        filesystem, inner = pa.fs.FileSystem.from_uri(path.replace("[", "%5B").replace("]", "%5D"))
-        return filesystem, inner
-    return pa.fs.LocalFileSystem(), str(Path(path).expanduser())
-
-
-def _nothing(path: str) -> DataError:
+def _nothing(path: str, filesystem: pa.fs.FileSystem | None) -> DataError:
     """Return the error for a path without Parquet files."""
     try:
-        filesystem, inner = place_of(path)
-        kind = filesystem.get_file_info(inner).type
+        filesystem, inner = place_of(path, filesystem)
+        kind = infos_of(filesystem, [inner])[0].type
         check_bucket(path, filesystem, inner)
     except (pa.ArrowException, OSError) as error:
         return unreadable(path, error)
@@ -267,7 +214,7 @@ def _nothing(path: str) -> DataError:
 
 def _expanded(filesystem: pa.fs.FileSystem, path: str, is_data: IsData) -> list[str]:
     """Return a file itself, or the data files of a folder."""
-    kind = filesystem.get_file_info(path).type
+    kind = infos_of(filesystem, [path])[0].type
     is_local = isinstance(filesystem, pa.fs.LocalFileSystem)
     if kind == pa.fs.FileType.File:
         return [path]

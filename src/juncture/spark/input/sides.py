@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from pyarrow.fs import FileType
+from pyarrow.fs import FileType, LocalFileSystem
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql import types as st
@@ -31,8 +31,9 @@ from juncture.inputs.file_tables import check_tasks_read
 from juncture.inputs.files import Files
 from juncture.ordered.sql import SqlDomain, sql_domain
 from juncture.runtime.parquet import ParquetSource
-from juncture.runtime.paths import FoundFile, Value, kind_at, uri_of
+from juncture.runtime.paths import FoundFile, Value, kind_at
 from juncture.runtime.scan import Extent, extent_of, parts_within
+from juncture.runtime.stores import spark_uri_of, uri_of
 from juncture.spark.schema import arrow_schema, check_intervals, spark_schema
 from juncture.spark.tasks.feed import BatchFeed, Feed, FileFeed, Unit, plain_types
 from juncture.spark.tasks.scatter import encoded
@@ -144,7 +145,7 @@ def frame_of(
     scans: dict[_Scan, list[str]] = {}
     turns: Counter[str] = Counter()
     for file, values in zip(files, partitions, strict=True):
-        path = uri_of(file.path, file.filesystem)
+        path = spark_uri_of(file.path, file.filesystem)
         base = _base(file) if values else None
         scan = _Scan(turns[path], base, () if base else tuple(values.items()))
         scans.setdefault(scan, []).append(_PATTERN.sub(r"\\\g<0>", path))
@@ -178,7 +179,7 @@ def _base(file: FoundFile) -> str | None:
     named = file.folders[places[0] : places[-1] + 1]
     if not all(map(_READ_ALIKE.fullmatch, named)):
         return None
-    return uri_of(str(PurePosixPath(file.base, *file.folders[: places[0]])), file.filesystem)
+    return spark_uri_of(str(PurePosixPath(file.base, *file.folders[: places[0]])), file.filesystem)
 
 
 _TABLE_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*){0,2}")
@@ -207,8 +208,9 @@ class _Footers(ParquetSource):
 
     def _unit(self, number: int, row_groups: tuple[int, ...]) -> Unit:
         file, partition = self._files[number], self._partitions[number]
-        path = uri_of(file.path, file.filesystem)
-        return Unit(path, row_groups, self._footers[number].digest, tuple(partition.items()))
+        store = None if isinstance(file.filesystem, LocalFileSystem) else file.filesystem
+        path = file.path if store else uri_of(file.path, file.filesystem)
+        return Unit(path, row_groups, self._footers[number].digest, tuple(partition.items()), store)
 
     def frame(self, session: SparkSession, schema: st.StructType) -> DataFrame:
         """Return the rows of the files as a DataFrame, including pruned row groups."""
@@ -239,7 +241,9 @@ class FileSide:
         """Read the footers of files; raise `PlanError` for other formats, `DataError` for bad or differing files."""
         check_tasks_read(files)
         _check_no_name(files)
-        footers = _Footers(files.paths, union_by_name=files.union_by_name, version=files.version)
+        footers = _Footers(
+            files.paths, union_by_name=files.union_by_name, version=files.version, filesystem=files.store
+        )
         if footers.has_deleted_rows:
             folder = files.paths[0]
             raise PlanError(
@@ -302,7 +306,7 @@ class FileSide:
 def _check_no_name(files: Files) -> None:
     """Raise `DataError` for a missing path that looks like the name of a catalog table."""
     for path in files.paths:
-        if _TABLE_NAME.fullmatch(path) and kind_at(path) == FileType.NotFound:
+        if _TABLE_NAME.fullmatch(path) and files.filesystem is None and kind_at(path) == FileType.NotFound:
             raise DataError(
                 f"Path {path!r} does not exist. If it is the name of a table in Spark's catalog, pass "
                 f"spark.table({path!r}).",

@@ -8,6 +8,7 @@ from functools import lru_cache
 from hashlib import blake2b
 
 import pyarrow as pa
+import pyarrow.fs
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import with_fields
@@ -64,6 +65,7 @@ class Unit:
     row_groups: tuple[int, ...]
     digest: bytes  # identifies the footer at planning time
     partition: tuple[tuple[str, Value], ...] = ()  # the values of its folders
+    filesystem: pa.fs.FileSystem | None = field(default=None, compare=False)  # of a file that is not local
 
 
 def plain_types(schema: pa.Schema) -> dict[str, pa.DataType]:
@@ -95,7 +97,7 @@ class _UnitSource(ParquetSource):
     def __init__(self, units: Sequence[Unit], schema: pa.Schema) -> None:
         files = []
         for unit in units:
-            file = file_at(unit.file)
+            file = file_at(unit.file, unit.filesystem)
             if file is None:
                 raise changed(unit.file, "was removed")
             files.append(file)
