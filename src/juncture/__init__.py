@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     from juncture.incremental.changes.source import Source
     from juncture.incremental.follow import Follower
     from juncture.incremental.join import ChangeJoin
+    from juncture.incremental.many import ManyChangeJoin
     from juncture.incremental.sources.source import Snapshot, SourceEpoch
     from juncture.incremental.view import View
     from juncture.inputs.files import Files
     from juncture.joins.asof import join_asof
-    from juncture.joins.changing import changes, plan_changes, view
+    from juncture.joins.changing import changes, changes_many, plan_changes, view
     from juncture.joins.equi import join
     from juncture.joins.execution import Execution
     from juncture.joins.following import change_files, follow, into_files, into_postgres, postgres, register_postgres
@@ -78,6 +79,7 @@ __all__ = [
     "Files",
     "Follower",
     "JunctureError",
+    "ManyChangeJoin",
     "ManyPlan",
     "ManyReport",
     "ManyStreamJoin",
@@ -110,6 +112,7 @@ __all__ = [
     "bounds",
     "change_files",
     "changes",
+    "changes_many",
     "error_from_spark",
     "expr",
     "follow",
@@ -151,6 +154,7 @@ _HOME = {
     "Files": "juncture.inputs.files",
     "Follower": "juncture.incremental.follow",
     "JunctureError": "juncture.errors",
+    "ManyChangeJoin": "juncture.incremental.many",
     "ManyPlan": "juncture.planner.many",
     "ManyReport": "juncture.planner.many",
     "ManyStreamJoin": "juncture.streams.many",
@@ -182,6 +186,7 @@ _HOME = {
     "bounds": "juncture.predicate.intervals.bounds",
     "change_files": "juncture.joins.following",
     "changes": "juncture.joins.changing",
+    "changes_many": "juncture.joins.changing",
     "error_from_spark": "juncture.errors",
     "expr": "juncture.spec.expression",
     "follow": "juncture.joins.following",

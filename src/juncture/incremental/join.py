@@ -236,16 +236,7 @@ class ChangeJoin(MaintainedQuery):
         return pa.RecordBatchReader.from_batches(self.setup.schema(side), self._rows(side))
 
     def _rows(self, side: Side) -> Iterator[pa.RecordBatch]:
-        schema = self.setup.schema(side)
-        for each in self._runtime.rows(side):
-            expanded = each.repeated()
-            columns = [
-                converted(expanded.column(field.name), field.type)
-                if field.name in expanded.schema.names
-                else pa.nulls(expanded.num_rows, field.type)
-                for field in schema
-            ]
-            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        return current_rows(self._runtime, side, self.setup.schema(side))
 
     @property
     def left(self) -> SideRows:
@@ -260,6 +251,19 @@ class ChangeJoin(MaintainedQuery):
     def _side_rows(self, side: Side) -> SideRows:
         arrangement = self._operator.sides[side].arrangement
         return SideRows(arrangement.rows, arrangement.nbytes, self._runtime.position.missing[side])
+
+
+def current_rows(runtime: Runtime, source: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the current rows of a source. Columns that are not stored are null."""
+    for each in runtime.rows(source):
+        expanded = each.repeated()
+        columns = [
+            converted(expanded.column(field.name), field.type)
+            if field.name in expanded.schema.names
+            else pa.nulls(expanded.num_rows, field.type)
+            for field in schema
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _graph(join: Resolved, output: Output) -> OperatorGraph:

@@ -69,7 +69,7 @@ class FirstRows:
 def load_all(first: FirstRows, tables: StateTables | None, write: Write, report: Report | None) -> Batches:
     """Load the first rows of a query, and return its answers, in a temporary file if the rows exceed the memory."""
     join = next(iter(first.flow.graph.answers.values()))
-    if isinstance(join, StoredJoinOperator):
+    if isinstance(join, StoredJoinOperator) and tuple(first.flow.graph.inputs) == SIDES:
         return _JoinLoader(first, tables, write, report, join).load()
     return _Loader(first, tables, write, report).load()
 

@@ -1,4 +1,4 @@
-"""`changes`, `plan_changes` and `view`: joins and SQL queries over tables that change."""
+"""`changes`, `changes_many`, `plan_changes` and `view`: joins and SQL queries over tables that change."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from juncture.joins.planning import SparkTable, are_schemas, check_spec, check_s
 from juncture.planner.plan import Plan
 from juncture.spec.arguments import check_choice
 from juncture.spec.kinds import Spec
+from juncture.spec.many import Right, check_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from juncture.incremental.changes.change_batch import ChangeFormat
     from juncture.incremental.changes.source import Source
     from juncture.incremental.join import ChangeJoin
+    from juncture.incremental.many import ManyChangeJoin
     from juncture.incremental.view import View
 
 
@@ -124,6 +126,76 @@ def changes(
     resources = resources_here(memory)
     store = None if state is None else store_in(Path(state), setup, MemoryPolicy.of(resources.memory_bytes))
     return ChangeJoin(setup, resources, store)
+
+
+def changes_many(
+    spine: pa.Schema,
+    tables: Mapping[str, Right],
+    *,
+    state: str | PathLike[str] | None = None,
+    memory: str | int | None = None,
+    output: ChangeFormat = "weight",
+    unmatched_deletes: Literal["error", "count"] = "error",
+) -> ManyChangeJoin:
+    """Maintain the join of several tables to one while rows of all of them change, in this process.
+
+    The maintained form of `juncture.join_many`: the result has each row of the spine once, with the columns of all
+    tables.
+
+    Parameters
+    ----------
+    spine
+        The schema of the table whose rows are kept.
+    tables
+        The tables by name, as for `juncture.join_many`, with a schema in place of the table.
+    state, memory, output, unmatched_deletes
+        As for `juncture.changes`.
+
+    Returns
+    -------
+    ManyChangeJoin
+        The join, with the rows in ``state`` or empty.
+
+    Raises
+    ------
+    SpecError, SchemaError, PlanError, StateError
+        As for `juncture.changes`, with the name of the table.
+
+    Notes
+    -----
+    ``algorithm``, ``order`` and ``check_available_at`` of a table have no effect.
+
+    Examples
+    --------
+    >>> import juncture as jn
+    >>> import pyarrow as pa
+    >>> orders = pa.schema({"ts": pa.int64(), "user": pa.string()})
+    >>> users = pa.schema({"user": pa.string(), "since": pa.int64()})
+    >>> recent = jn.Range(on="ts", by="user", lower=-3, upper=0, agg={"*": "count"})
+    >>> tables = {"clicks": jn.Right(orders, recent), "user": jn.Right(users, jn.Equi(on="user", how="left"))}
+    >>> join = jn.changes_many(orders, tables)
+    >>> _ = join.populate(spine=pa.table({"ts": [5], "user": ["ann"]}), user=pa.table({"user": ["ann"], "since": [1]}))
+    >>> _ = join.apply(clicks=pa.table({"ts": [3, 4], "user": ["ann", "ann"]}))
+    >>> join.result().to_pylist()
+    [{'ts': 5, 'user': 'ann', 'count': 2, 'since': 1}]
+    """
+    from juncture.incremental.many import SPINE, ManyChangeJoin, ManyChangeSetup
+    from juncture.incremental.state.policy import MemoryPolicy, store_opener
+    from juncture.local.resources import resources_here
+
+    rights = check_tables(tables)
+    for name in (SPINE, "offset", "progress"):
+        if name in rights:
+            raise SpecError(f"tables has the name {name!r}, which is reserved. Rename it.", name="JN-ARGUMENT-VALUE")
+    schemas = {"spine": spine, **{f"tables[{name!r}]": right.table for name, right in rights.items()}}
+    for argument, schema in schemas.items():
+        if not isinstance(schema, pa.Schema):
+            raise wrong_type(argument, schema, "a schema", "a pyarrow.Schema. On Spark, chain jn.changes(…)")
+    setup = ManyChangeSetup(spine, rights, output, unmatched_deletes)
+    resources = resources_here(memory)
+    policy = MemoryPolicy.of(resources.memory_bytes)
+    store = None if state is None else store_opener(Path(state), "join", policy, setup.to_dict())
+    return ManyChangeJoin(setup, resources, store)
 
 
 def plan_changes(

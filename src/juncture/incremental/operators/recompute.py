@@ -20,10 +20,15 @@ from juncture.incremental.state.arrangement import Arrangement, Deltas, Journal,
 from juncture.incremental.state.run import Delta, Run
 from juncture.kernels.array_types import Ints, Positions
 from juncture.local.inequality.join import execute
+from juncture.local.many.answers import FINDERS
+from juncture.local.many.spine import Spine
 from juncture.matching.condition import Condition
+from juncture.matching.output import Output
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
 from juncture.spec.aggregate import Aggregate
+from juncture.spec.equi import Equi
+from juncture.spec.many import Duplicates, ResolvedTable
 from juncture.spec.schema import Side
 
 
@@ -121,7 +126,56 @@ def _others(left: Delta, slots: list[Slots], affected: list[tuple[Run, Positions
     return replace(left, weights=weights).some(np.flatnonzero(weights))
 
 
-class AggregateOperator(RecomputeOperator):
+class MatchOperator(RecomputeOperator):
+    """A join whose results depend on all matches of a left row."""
+
+    def affected(self, right: Delta) -> Iterator[tuple[Run, Positions]]:
+        """Yield the stored left rows that right rows match."""
+        for run, _, positions in self._arrangements["left"].matching_rows(right):
+            yield run, positions
+
+    def candidates(self, probe_rows: Delta) -> Iterator[tuple[Run, Positions]]:
+        """Yield the right rows that left rows match."""
+        for run, _, positions in self._arrangements["right"].matching_rows(probe_rows):
+            yield run, positions
+
+
+class LookupOperator(MatchOperator):
+    """An equality join that returns each left row once, with at most one match."""
+
+    def __init__(
+        self,
+        condition: Condition,
+        arrangements: Mapping[Side, Arrangement],
+        duplicates: Duplicates,
+        output: Output,
+    ) -> None:
+        super().__init__(arrangements)
+        self._join: Any = replace(condition.join, how="left", spec=replace(condition.join.spec, how="left"))
+        self._keeps_unmatched = condition.join.how != "inner"
+        self._find = FINDERS[Equi]["lookup" if condition.join.predicate is None else "hash"]
+        self._output = output
+        self._table = ResolvedTable(
+            name="", join=self._join, columns=(), aggregates=(), duplicates=duplicates, check_available_at=None
+        )
+
+    def answer(self, probe_rows: Delta, candidates: Candidates, _journal: Journal, changes: ResultChanges) -> None:
+        """Add left rows beside the right row that each matches."""
+        # Two copies of a row are as many matches as more.
+        copies = np.repeat(np.arange(len(candidates.weights)), np.minimum(candidates.weights, 2))
+        right = rows_at(candidates.batch, copies)
+        sources = [TableSource(pa.Table.from_batches([each])) for each in (probe_rows.batch, right)]
+        with join_context(threads=1) as context:
+            pointers = self._find(self._join, self._table, Spine(context), sources[0], sources[1], context)
+        matched, alone = np.flatnonzero(pointers >= 0), np.flatnonzero(pointers < 0)
+        if len(matched):
+            pairs = self._output.pairs(rows_at(probe_rows.batch, matched), rows_at(right, pointers[matched]))
+            changes.add(pairs, probe_rows.weights[matched])
+        if self._keeps_unmatched and len(alone):
+            changes.add(self._output.alone(rows_at(probe_rows.batch, alone), "left"), probe_rows.weights[alone])
+
+
+class AggregateOperator(MatchOperator):
     """A join that returns each left row with aggregates over its matches."""
 
     def __init__(self, condition: Condition, arrangements: Mapping[Side, Arrangement]) -> None:
@@ -134,16 +188,6 @@ class AggregateOperator(RecomputeOperator):
         self._counts = len(counts)
         aggregates = (*join.aggregates, *counts)
         self._join = replace(join, how="left", spec=replace(join.spec, how="left"), aggregates=aggregates)
-
-    def affected(self, right: Delta) -> Iterator[tuple[Run, Positions]]:
-        """Yield the stored left rows that right rows match."""
-        for run, _, positions in self._arrangements["left"].matching_rows(right):
-            yield run, positions
-
-    def candidates(self, probe_rows: Delta) -> Iterator[tuple[Run, Positions]]:
-        """Yield the right rows that left rows match."""
-        for run, _, positions in self._arrangements["right"].matching_rows(probe_rows):
-            yield run, positions
 
     def answer(self, probe_rows: Delta, candidates: Candidates, _journal: Journal, changes: ResultChanges) -> None:
         """Add left rows with aggregates over the right rows that they match."""

@@ -15,7 +15,7 @@ from juncture.incremental.operators.asof import AsofOperator
 from juncture.incremental.operators.keys import KeyDomain
 from juncture.incremental.operators.operator import ViewOperator
 from juncture.incremental.operators.pairs import PairOperator, counted
-from juncture.incremental.operators.recompute import AggregateOperator, RecomputeOperator
+from juncture.incremental.operators.recompute import AggregateOperator, LookupOperator, RecomputeOperator
 from juncture.incremental.state.arrangement import Arrangement, Journal, Slots, interval_codes
 from juncture.incremental.state.run import Delta, Run
 from juncture.incremental.state.tables import StateTable
@@ -26,6 +26,7 @@ from juncture.matching.condition import ComparedRows, condition_of
 from juncture.matching.output import Output, stored_schema
 from juncture.ordered.arithmetic import MIN_CODE
 from juncture.spec.asof import ResolvedAsof
+from juncture.spec.many import Duplicates
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import SIDES, Side
 
@@ -137,9 +138,11 @@ class StoredJoinOperator(ViewOperator):
         sources: Mapping[Side, ViewOperator],
         join: Resolved,
         output: Output,
+        duplicates: Duplicates | None = None,
     ) -> None:
+        """Create a join without rows; with ``duplicates``, a lookup: an equality join with one match per left row."""
         super().__init__(label, types, (sources["left"], sources["right"]))
-        self._operator, self.sides, self.keys = _parts_of(join, output)
+        self._operator, self.sides, self.keys = _parts_of(join, output, duplicates)
         self._journal = Journal()
         self._worked = False
 
@@ -205,7 +208,7 @@ class StoredJoinOperator(ViewOperator):
 
 
 def _parts_of(
-    join: Resolved, output: Output
+    join: Resolved, output: Output, duplicates: Duplicates | None
 ) -> tuple[PairOperator | RecomputeOperator, dict[Side, JoinSide], KeyDomain]:
     operator: PairOperator | RecomputeOperator
     if isinstance(join, ResolvedAsof):
@@ -225,13 +228,20 @@ def _parts_of(
             return replace(rows, codes=interval_codes(rows.codes[0]))
     else:
         condition = condition_of(join, ())
-        has_counts = {side: not join.aggregates and counted(join.how, side) for side in SIDES}
+        is_pairs = not join.aggregates and duplicates is None
+        has_counts = {side: is_pairs and counted(join.how, side) for side in SIDES}
         arrangements = {side: _rows(join, side, condition.matching, int(has_counts[side])) for side in SIDES}
-        operator = (
-            AggregateOperator(condition, arrangements)
-            if join.aggregates
-            else PairOperator(condition, arrangements, output)
-        )
+        if duplicates == "greatest":
+            # All columns decide which right row is the greatest.
+            arrangements["right"] = Arrangement(
+                join.right_schema, identity_of(join.right_schema, "right"), condition.matching, 0
+            )
+        if join.aggregates:
+            operator = AggregateOperator(condition, arrangements)
+        elif duplicates is not None:
+            operator = LookupOperator(condition, arrangements, duplicates, output)
+        else:
+            operator = PairOperator(condition, arrangements, output)
         keys, compared = KeyDomain(*condition.key_types, nulls_equal=condition.nulls_equal), condition.rows
     return operator, {side: JoinSide(side, each, keys, compared) for side, each in arrangements.items()}, keys
 
