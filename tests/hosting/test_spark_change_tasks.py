@@ -24,10 +24,7 @@ from support.change_streams import RIGHT as RIGHT_CHANGES
 from support.change_streams import epochs, said
 
 EXAMPLES = {
-    # What may pass over right rows is refused.
-    "asof": examples(spark=True, plain=True).map(
-        lambda one: replace(one, spec=replace(one.spec, available_at=None, where=None))
-    ),
+    "asof": examples(spark=True, plain=True),
     **{kind: near_examples(kind, spark=True, plain=True) for kind in ("range", "overlap", "where", "equi")},
     **{f"{kind}, aggregated": near_examples(kind, agg=True, spark=True, plain=True) for kind in ("range", "overlap")},
 }

@@ -192,11 +192,18 @@ def test_arguments_that_make_no_sense():
         jn.changes(LEFT, union, jn.Equi(on="id"))
 
 
-@pytest.mark.parametrize("passes_over", [{"available_at": "at"}, {"where": "l.at > r.at"}], ids=str)
+@pytest.mark.parametrize("passes_over", [{"available_at": "known"}, {"where": "l.at >= r.known"}], ids=str)
 def test_as_of_joins_that_pass_over_right_rows(passes_over):
-    schema = pa.schema({"at": pa.int64()})
-    with pytest.raises(PlanError, match="is not supported for changing tables"):
-        jn.changes(schema, schema, jn.Asof(on="at", **passes_over))
+    left, right = pa.schema({"at": pa.int64()}), pa.schema({"at": pa.int64(), "known": pa.int64()})
+    with jn.changes(left, right, jn.Asof(on="at", **passes_over)) as join:
+        join.populate(left=pa.table({"at": [5]}), right=pa.table({"at": [1, 4], "known": [1, 6]}))
+        assert join.result().to_pylist() == [{"at": 5, "known": 1}]
+        changed = join.apply(right=pa.table({"at": [4, 4], "known": [6, 5], "_weight": [-1, 1]}))
+    rows = [row for batch in changed for row in batch.to_pylist()]
+    assert sorted(rows, key=lambda row: row["_weight"]) == [
+        {"at": 5, "known": 1, "_weight": -1},
+        {"at": 5, "known": 5, "_weight": 1},
+    ]
 
 
 @pytest.mark.parametrize("ties", ["first", "last"])

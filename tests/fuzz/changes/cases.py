@@ -55,9 +55,8 @@ class ChangeCase:
 
 
 def changing_join(join: Join) -> Join:
-    """Return a join less the arguments that only joins of tables take."""
-    refused = ("available_at", "where") if join.kind == "asof" else ()
-    arguments = {name: value for name, value in join.arguments.items() if name not in refused}
+    """Return a join without ties that the order of a table decides."""
+    arguments = dict(join.arguments)
     if arguments.get("ties") in ("first", "last"):
         arguments["ties"] = "greatest"
     return replace(join, arguments=arguments)
