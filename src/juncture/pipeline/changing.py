@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from juncture.errors import JunctureError, PlanError, SchemaError
 from juncture.incremental.changes.change_batch import WEIGHT, rows_within
-from juncture.pipeline.graph import needed_for, steps_in_order
+from juncture.pipeline.graph import changing, needed_for, steps_in_order
 from juncture.pipeline.model import Derived, File, JoinStep, SinkSection, SqlStep, Step
 from juncture.pipeline.problems import Problems
 from juncture.pipeline.schemas import Schemas
@@ -18,13 +18,12 @@ if TYPE_CHECKING:
     from juncture.pipeline.local_changes import StepPlanner
 
 
-def changing(file: File) -> frozenset[str]:
-    """Return the sources with changes, and the steps that depend on them."""
-    names = {name for name, source in file.sources.items() if source.change_connector is not None}
-    for name in steps_in_order(file):
-        if names.intersection(file.steps[name].inputs):
-            names.add(name)
-    return frozenset(names)
+_REMEDY = 'Write changes = "folder" in its source, too, or run with --engine local.'
+
+
+def is_query(step: Step) -> TypeGuard[Derived | SqlStep]:
+    """Return whether an SQL view maintains a step on Spark."""
+    return isinstance(step, SqlStep) or (isinstance(step, Derived) and (step.agg is not None or step.distinct))
 
 
 def change_sink(sink: SinkSection) -> SinkSection:
@@ -185,20 +184,21 @@ def _refusals(step: Step, schemas: Schemas) -> _Refusals:
 
 def _spark_refusals(step: Step, live: frozenset[str], nested: Sequence[str]) -> _Refusals:
     refused = _Refusals()
-    if isinstance(step, Derived):
-        why = "cannot be maintained by Spark over changing rows. Run with --engine local, or in batches."
-        refused += [((key,), f"{key}= {why}") for key in ("agg", "distinct") if getattr(step, key)]
-        if step.from_ in nested:
-            why = f"The changes of {step.from_!r} have the rows before and after in nested columns."
-            refused.append((("from",), f"{why} Join them first, or write changes with {WEIGHT!r}."))
+    if is_query(step):
+        for name in step.inputs:
+            if name not in live:
+                why = f"{name!r} has no changes, but Spark maintains sql= over changes only."
+                refused.append((("from",), f"{why} {_REMEDY}"))
+    elif isinstance(step, Derived) and step.from_ in nested:
+        why = f"The changes of {step.from_!r} have the rows before and after in nested columns."
+        refused.append((("from",), f"{why} Join them first, or write changes with {WEIGHT!r}."))
     if isinstance(step, JoinStep):
-        remedy = 'Write changes = "folder" in its source, too, or run with --engine local.'
         spec = step.spec
         if step.left not in live and spec.needs_all_matches:
             why = f"{step.left!r} has no changes, but changes of {step.right!r} change the matches of its rows."
-            refused.append((("left",), f"{why} {remedy}"))
+            refused.append((("left",), f"{why} {_REMEDY}"))
         elif step.right not in live and spec.how in ("right", "full"):
-            why = f"how={spec.how!r} keeps unmatched rows of {step.right!r}, which has no changes. {remedy}"
+            why = f"how={spec.how!r} keeps unmatched rows of {step.right!r}, which has no changes. {_REMEDY}"
             refused.append((("how",), why))
     return refused
 

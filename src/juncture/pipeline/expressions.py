@@ -5,7 +5,7 @@ Types are Spark's where the two differ: sums of integers are ``bigint``, parts o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -48,11 +48,13 @@ class UnknownFunctionError(ExpressionError):
     """An expression has a function that only Spark may have."""
 
 
-def derived_sql(step: Derived, schema: pa.Schema) -> str:
-    """Return a step as a query of DuckDB over `TABLE`, which has the columns of a schema."""
+def query_of(step: Derived | SqlStep, schemas: Mapping[str, pa.Schema]) -> tuple[str, dict[str, str]]:
+    """Return a step as a query of DuckDB, and its inputs by the names that they have there, given their columns."""
+    if isinstance(step, SqlStep):
+        return step.sql, {name: name for name in step.inputs}
     with _connected(None) as connection:
-        connection.register(TABLE, schema.empty_table())
-        return _Stages(connection, step).sql
+        connection.register(TABLE, schemas[step.from_].empty_table())
+        return _Stages(connection, step).sql, {TABLE: step.from_}
 
 
 def derived_schema(step: Derived, schema: pa.Schema) -> pa.Schema:

@@ -75,6 +75,15 @@ def steps_in_order(file: File) -> list[str]:
     return list(order)
 
 
+def changing(file: File) -> frozenset[str]:
+    """Return the sources with changes, and the steps that depend on them."""
+    names = {name for name, source in file.sources.items() if source.change_connector is not None}
+    for name in steps_in_order(file):
+        if names.intersection(file.steps[name].inputs):
+            names.add(name)
+    return frozenset(names)
+
+
 def needed_for(file: File, names: Iterable[str]) -> set[str]:
     """Return the sources and steps that some of them depend on, including themselves."""
     needed: set[str] = set()

@@ -36,10 +36,9 @@ from juncture.incremental.sources.source import Source
 from juncture.incremental.sql.reader import in_types, read_query
 from juncture.incremental.state.policy import MemoryPolicy, store_opener
 from juncture.local.resources import resources_here
-from juncture.pipeline.changing import changing
 from juncture.pipeline.engine import PhaseProgress
-from juncture.pipeline.expressions import TABLE, derived_sql
-from juncture.pipeline.graph import needed_for
+from juncture.pipeline.expressions import query_of
+from juncture.pipeline.graph import changing, needed_for
 from juncture.pipeline.local import LocalEngine
 from juncture.pipeline.model import Derived, File, JoinStep, SqlStep
 from juncture.pipeline.run import RunReport, Written
@@ -81,8 +80,7 @@ class StepPlanner:
             joined = SpecJoinNode(self.node(step.left), self.node(step.right), left, right, step.spec)
             return in_types(joined, joined.schema.names, fields)
         assert isinstance(step, Derived | SqlStep)
-        names = {each: each for each in step.inputs} if isinstance(step, SqlStep) else {TABLE: step.from_}
-        sql = step.sql if isinstance(step, SqlStep) else derived_sql(step, self.schemas[step.from_])
+        sql, names = query_of(step, self.schemas)
         schemas = {table: self.schemas[each] for table, each in names.items()}
         relations = {table: self.node(each) for table, each in names.items()}
         query = read_query(sql, schemas, relations=relations, zone="UTC")

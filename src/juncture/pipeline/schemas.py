@@ -13,7 +13,7 @@ from juncture.files.formats import paths_of
 from juncture.ordered.duration import duration_ns, is_duration
 from juncture.pipeline.engine import Mode
 from juncture.pipeline.expressions import ExpressionError, UnknownFunctionError, derived_schema, sql_schema
-from juncture.pipeline.graph import steps_in_order
+from juncture.pipeline.graph import changing, steps_in_order
 from juncture.pipeline.model import (
     SPARK_ONLY_FORMATS,
     Check,
@@ -54,13 +54,14 @@ class _Validation:
     engine: Engine
     problems: Problems
     schemas: dict[str, pa.Schema | None]
+    maintained: frozenset[str]  # sources with changes and their steps, if changes are applied
 
 
 def check_file(
     file: File, problems: Problems, *, engine: Engine, own: Iterable[Path] = (), mode: Mode = "batch"
 ) -> Schemas:
     """Validate all sections, add their problems, and return the known schemas. ``own`` outputs may exist."""
-    validation = _Validation(file, engine, problems, {})
+    validation = _Validation(file, engine, problems, {}, changing(file) if mode == "changes" else frozenset())
     if "://" in file.pipeline.state:
         what = f"state={file.pipeline.state!r} is a URI."
         problems.add(("pipeline", "state"), f"{what} Expected a folder, on this machine or mounted.")
@@ -109,8 +110,8 @@ def _step(validation: _Validation, name: str, step: Step) -> pa.Schema | None:
             validation.problems.add((*path, "algorithm"), error)
     if isinstance(step, Derived):
         _check_operations(validation, path, step)
-    if isinstance(step, SqlStep) and validation.engine == "spark":
-        validation.problems.add((*path, "sql"), "sql= runs in this process only. Run with --engine local.")
+    if isinstance(step, SqlStep) and validation.engine == "spark" and name not in validation.maintained:
+        validation.problems.add((*path, "sql"), "sql= runs on Spark over changes only. Run with --engine local.")
     if len(schemas) < len(known):
         return None
     try:

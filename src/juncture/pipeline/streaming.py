@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, SparkSession
 
 from juncture.errors import DataError, PlanError
+from juncture.hosting.change_frames import ChangeSide
 from juncture.incremental.changes.change_batch import CHANGE_TYPE, WEIGHT
-from juncture.joins.changing import plan_changes
-from juncture.pipeline.changing import change_sink, changing, with_marks
+from juncture.joins.changing import plan_changes, view
+from juncture.pipeline.changing import change_sink, is_query, with_marks
 from juncture.pipeline.engine import PhaseProgress
-from juncture.pipeline.graph import needed_for, needed_in_order
+from juncture.pipeline.expressions import query_of
+from juncture.pipeline.graph import changing, needed_for, needed_in_order
 from juncture.pipeline.model import Derived, File, JoinStep, SinkSection
 from juncture.pipeline.run import RunReport, Written
 from juncture.pipeline.sources import comes
@@ -119,6 +121,9 @@ class ChangingEngine(SparkEngine):
 
     def _step(self, name: str) -> DataFrame:
         step = self._file.steps[name]
+        if name in self._live and is_query(step):
+            sql, names = query_of(step, {each: ChangeSide.of(self.rows_of(each), each).schema for each in step.inputs})
+            return view(None, sql, sources={table: self.rows_of(each) for table, each in names.items()})
         if isinstance(step, Derived) and name in self._live:
             frame = self.rows_of(step.from_)
             marks = [mark for mark in (WEIGHT, CHANGE_TYPE) if mark in frame.columns]
