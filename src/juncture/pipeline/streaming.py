@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, SparkSession
 
 from juncture.errors import DataError, PlanError
-from juncture.hosting.change_frames import ChangeSide
-from juncture.incremental.changes.change_batch import CHANGE_TYPE, WEIGHT
+from juncture.incremental.changes.change_batch import CHANGE_TYPE, WEIGHT, rows_within
 from juncture.joins.changing import plan_changes, view
 from juncture.pipeline.changing import change_sink, is_query, with_marks
 from juncture.pipeline.engine import PhaseProgress
@@ -22,6 +21,7 @@ from juncture.pipeline.model import Derived, File, JoinStep, SinkSection
 from juncture.pipeline.run import RunReport, Written
 from juncture.pipeline.sources import comes
 from juncture.pipeline.spark import SparkEngine, derived
+from juncture.spark.input.sides import FrameSide
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -122,8 +122,10 @@ class ChangingEngine(SparkEngine):
     def _step(self, name: str) -> DataFrame:
         step = self._file.steps[name]
         if name in self._live and is_query(step):
-            sql, names = query_of(step, {each: ChangeSide.of(self.rows_of(each), each).schema for each in step.inputs})
-            return view(None, sql, sources={table: self.rows_of(each) for table, each in names.items()})
+            frames = {each: self.rows_of(each) for each in step.inputs}
+            schemas = {each: rows_within(FrameSide.of(frame, each).schema, each)[0] for each, frame in frames.items()}
+            sql, names = query_of(step, schemas)
+            return view(None, sql, sources={table: frames[each] for table, each in names.items()})
         if isinstance(step, Derived) and name in self._live:
             frame = self.rows_of(step.from_)
             marks = [mark for mark in (WEIGHT, CHANGE_TYPE) if mark in frame.columns]
