@@ -372,7 +372,7 @@ def page(results: dict[str, Any]) -> str:
             "they show the order of magnitude, and a direct comparison needs one machine.",
             "",
             f"- Feldera: the streaming mode in [its repository]({FELDERA}), which states neither machine nor date.",
-            f"- DBSP, the engine of Feldera, in 2022 on a Core i7-12700H: q0 to q4 in [a pull request]({DBSP}).",
+            f"- DBSP, the engine of Feldera, in 2022, by 8 cores: q0 to q4 in [a pull request]({DBSP}).",
             "",
         ]
     )
