@@ -212,12 +212,12 @@ def test_columns_of_other_types_than_a_join_works_in_go_to_disk_as_well(how):
 def test_any_names_of_columns_go_to_disk():
     """The columns that a spilled join adds get names that no other column has."""
     left = pa.table({"ts": [3, 1], "left_row": [5, 6]})
-    right = pa.table({"ts": [1, 2], "place": [7, 8], "place_": [9, 10], "right_row": [11, 12]})
+    right = pa.table({"ts": [1, 2], "position": [7, 8], "position_": [9, 10], "right_row": [11, 12]})
     spec = jn.Asof(on="ts", how="full")
     answer = plan_in_pieces(left, right, spec, memory_bytes=1).execute()
-    assert answer.column_names == ["ts", "left_row", "place", "place_", "right_row"]
-    assert answer["place"].to_pylist() == [8, 7]
-    assert answer["place_"].to_pylist() == [10, 9]
+    assert answer.column_names == ["ts", "left_row", "position", "position_", "right_row"]
+    assert answer["position"].to_pylist() == [8, 7]
+    assert answer["position_"].to_pylist() == [10, 9]
 
 
 def test_a_limit_that_the_output_does_not_show():

@@ -30,8 +30,8 @@ def test_windows_of_one_length_have_one_level():
     left, right = side(spread(), 3_600.0), side(spread(seed=1), 0.0)
     bins = choose_bins(left, right, is_real=False, are_points=True, resources=resources(2))
     assert len(bins.left) == 1
-    assert bins.reach * 2 ** bins.left[0] >= 3_600
-    assert bins.right_copies == bins.reach + 1
+    assert bins.extra_bins * 2 ** bins.left[0] >= 3_600
+    assert bins.right_copies == bins.extra_bins + 1
     assert not bins.above
     assert not bins.hot
     # Each row has about 360 matches, and is compared with not many more.
@@ -46,7 +46,7 @@ def test_more_matches_take_narrower_bins():
     many = choose_bins(
         side(spread(), 1e5), side(spread(seed=1), 0.0), is_real=False, are_points=True, resources=resources(2)
     )
-    assert few.reach < many.reach
+    assert few.extra_bins < many.extra_bins
 
 
 def test_long_windows_lie_on_levels_of_their_own():
@@ -55,7 +55,7 @@ def test_long_windows_lie_on_levels_of_their_own():
     bins = choose_bins(left, side(spread(seed=1), 0.0), is_real=False, are_points=True, resources=resources(2))
     assert 2 <= len(bins.left) <= 4
     assert 2.0 ** bins.left[0] < 1_000
-    assert bins.reach * 2.0 ** bins.left[-1] >= 1e7
+    assert bins.extra_bins * 2.0 ** bins.left[-1] >= 1e7
     assert bins.right_copies <= 10
 
 
@@ -118,7 +118,7 @@ def test_what_lies_at_an_infinity_is_not_long():
     assert rows.lengths.tolist() == [0, 0, 1, 1]
     with np.errstate(invalid="raise"):
         bins = choose_bins(rows, rows, is_real=True, are_points=False, resources=resources(2))
-    assert bins.reach * 2.0 ** bins.left[-1] >= 1
+    assert bins.extra_bins * 2.0 ** bins.left[-1] >= 1
 
 
 def test_equal_keys_are_counted_by_what_picked_rows_stand_for():

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from juncture.errors import StateError
-from juncture.local.output.payload import read_held
+from juncture.local.output.payload import read_payload
 from juncture.runtime import spill as module
 from juncture.runtime.context import join_context
 from juncture.runtime.memory import MemoryBudget
@@ -80,7 +80,7 @@ def test_each_batch_may_have_a_dictionary_of_its_own(values, memory_bytes):
         assert all(batch.schema.equals(schema) for batch in found)
         whole = pa.Table.from_batches(batches)
         with join_context(threads=1) as context:
-            payload = read_held(TableSource(whole), ["v"], context)
+            payload = read_payload(TableSource(whole), ["v"], context)
         (taken,) = payload.take(["v"], np.array([3, 0, 6], np.int32))
         assert taken.to_pylist() == whole["v"].take([3, 0, 6]).to_pylist()
 

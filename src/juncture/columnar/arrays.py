@@ -284,7 +284,7 @@ def floats(array: pa.Array) -> Floats:
     return numbers
 
 
-def shown(array: pa.Array, row: int = 0) -> str:
+def value_text(array: pa.Array, row: int = 0) -> str:
     """Return a value of an array as text, including times that Python cannot represent."""
     value = plain(array.slice(row, 1))
     if value.null_count:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import shown
+from juncture.columnar.arrays import value_text
 from juncture.columnar.types import plain_type
 from juncture.kernels.array_types import Codes, Floats, Ints, Mask
 from juncture.kernels.hash_table import EMPTY
@@ -163,4 +163,4 @@ def row_text(source: Source, join: Resolved, keys: Iterable[Key], row: int, cont
 def cells_text(source: Source, columns: Mapping[str, str], row: int, context: JoinContext) -> str:
     """Return what a row has in some columns, by what texts call them."""
     values = select(source, list(columns.values()), np.array([row], np.int64), context)
-    return ", ".join(f"{text}={shown(value.chunk(0))}" for text, value in zip(columns, values, strict=True))
+    return ", ".join(f"{text}={value_text(value.chunk(0))}" for text, value in zip(columns, values, strict=True))

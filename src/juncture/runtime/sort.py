@@ -196,17 +196,17 @@ def _sorted(codes: Words, rows: Rows, context: JoinContext, *, first_bit: int = 
 
 def _sorted_few(values: Ints) -> tuple[Ints, Rows] | None:
     """Return values in ascending order, and their places, stably; None if they are too many, or too far apart."""
-    place_bits = len(values).bit_length()
+    position_bits = len(values).bit_length()
     if not 0 < len(values) <= _FEW_ROWS:
         return None
     offsets = _offsets(values)
-    if int(np.maximum.reduce(offsets)) >> (_WORD_BITS - place_bits):
+    if int(np.maximum.reduce(offsets)) >> (_WORD_BITS - position_bits):
         return None
     # Words that end with their places are all different, so that any sort keeps the order of equal values.
-    packed = offsets << np.uint64(place_bits) | np.arange(len(values), dtype=np.uint64)
+    packed = offsets << np.uint64(position_bits) | np.arange(len(values), dtype=np.uint64)
     packed.sort()
-    places = (packed & np.uint64((1 << place_bits) - 1)).astype(np.int32)
-    return values[places], places
+    positions = (packed & np.uint64((1 << position_bits) - 1)).astype(np.int32)
+    return values[positions], positions
 
 
 _Items = tuple[Words, Rows]
@@ -238,9 +238,9 @@ def _sorted_bits(items: _Items, other: _Items, first_bit: int, end_bit: int, con
     context.threads.run(sort, [group for group in groups if sizes[group[0]] <= most])
     for digit in np.flatnonzero(sizes > most).tolist():
         here = slice(starts[digit], starts[digit + 1])
-        own, target = (other[0][here], other[1][here]), (items[0][here], items[1][here])
-        if _sorted_bits(own, target, first_bit, shift, context) is own:
-            target[0][:], target[1][:] = own
+        source, target = (other[0][here], other[1][here]), (items[0][here], items[1][here])
+        if _sorted_bits(source, target, first_bit, shift, context) is source:
+            target[0][:], target[1][:] = source
     return items
 
 
@@ -325,18 +325,18 @@ class ExternalSorter:
     def sort(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Consume all batches, and return an iterator over their rows in order."""
         batches = iter(batches)
-        held: list[pa.RecordBatch] = []
+        buffer: list[pa.RecordBatch] = []
         size = 0
         for batch in batches:
-            held.append(batch)
+            buffer.append(batch)
             size += batch.nbytes
             if size > self._range_bytes:
                 break
         else:
-            return iter(self._sorted(held, self._context))
-        sample = np.concatenate([self._values(batch) for batch in held]) if self._sample is None else self._sample
+            return iter(self._sorted(buffer, self._context))
+        sample = np.concatenate([self._values(batch) for batch in buffer]) if self._sample is None else self._sample
         everything = _Range(_LEAST, _GREATEST, sample=[sample])
-        return self._read(*self._cut(_one_after_the_other(held, batches), everything, self._most_ranges))
+        return self._read(*self._cut(_one_after_the_other(buffer, batches), everything, self._most_ranges))
 
     @property
     def _most_ranges(self) -> int:
@@ -344,12 +344,14 @@ class ExternalSorter:
         sizes = self._sizes
         return max(sizes.ranges_least, min(sizes.ranges_most, self._group_bytes // sizes.piece_bytes))
 
-    def _cut(self, batches: Iterable[pa.RecordBatch], whole: _Range, count: int) -> tuple[SpillFile, list[_Range]]:
+    def _cut(self, batches: Iterable[pa.RecordBatch], key_range: _Range, count: int) -> tuple[SpillFile, list[_Range]]:
         """Write rows to a file, with separate pieces for each of about `count` ranges."""
         file = self._context.spill.file(self._schema)
         _log.debug("Sorting by way of the disk: rows are cut into about %d ranges", count)
-        edges = whole.edges(count)
-        ranges = [_Range(first, end - 1) for first, end in pairwise([whole.first, *edges.tolist(), whole.last + 1])]
+        edges = key_range.edges(count)
+        ranges = [
+            _Range(first, end - 1) for first, end in pairwise([key_range.first, *edges.tolist(), key_range.last + 1])
+        ]
 
         def encode(group: list[pa.RecordBatch]) -> list[tuple[_Range, int, Ints, pa.Buffer]]:
             rows = joined_batches(group)
@@ -385,13 +387,13 @@ class ExternalSorter:
 
     def _read(self, file: SpillFile, ranges: Iterable[_Range]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of ranges in order, and remove their file."""
-        together = map(_Range.of, grouped(ranges, self._range_bytes, lambda each: each.size_bytes))
-        for are_small, several in groupby(together, lambda each: each.size_bytes <= self._range_bytes):
+        groups = map(_Range.of, grouped(ranges, self._range_bytes, lambda each: each.size_bytes))
+        for are_small, group in groupby(groups, lambda each: each.size_bytes <= self._range_bytes):
             if are_small:
-                for batches in self._context.threads.map(partial(self._read_small, file), several):
+                for batches in self._context.threads.map(partial(self._read_small, file), group):
                     yield from batches
             else:
-                for each in several:
+                for each in group:
                     yield from self._read_large(file, each)
         file.remove()
 
@@ -455,11 +457,11 @@ class _Range:
         return edges[(edges > self.first) & (edges <= self.last)]
 
 
-def _one_after_the_other(held: list[pa.RecordBatch], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _one_after_the_other(buffer: list[pa.RecordBatch], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield buffered batches, releasing each, then the others."""
-    held.reverse()
-    while held:
-        yield held.pop()
+    buffer.reverse()
+    while buffer:
+        yield buffer.pop()
     yield from batches
 
 
@@ -473,12 +475,12 @@ class AscendingBatches:
 
     def fill(self, size_bytes: int) -> list[pa.RecordBatch]:
         """Return about a number of bytes of rows; at least one row, unless none is left."""
-        held: list[pa.RecordBatch] = []
+        batches: list[pa.RecordBatch] = []
         size = 0
-        while (not held or size < size_bytes) and (batch := self._next()) is not None:
-            held.append(batch)
+        while (not batches or size < size_bytes) and (batch := self._next()) is not None:
+            batches.append(batch)
             size += batch.nbytes
-        return held
+        return batches
 
     def through(self, value: int) -> Iterator[pa.RecordBatch]:
         """Hand out all rows up to a value, it included."""

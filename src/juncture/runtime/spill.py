@@ -104,13 +104,13 @@ class SpillFile:
         self._options = pa.ipc.IpcWriteOptions(
             compression="lz4" if pa.Codec.is_available("lz4") else None, use_threads=False
         )
-        self._places: list[tuple[int, int]] = []
+        self._extents: list[tuple[int, int]] = []
         self._end = 0
 
     @property
     def batches(self) -> int:
         """The number of written batches."""
-        return len(self._places)
+        return len(self._extents)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append a batch."""
@@ -132,11 +132,11 @@ class SpillFile:
         except OSError as error:
             self._abandon()
             raise self._folder.failure(error) from error
-        self._places.append((self._end, written.size))
+        self._extents.append((self._end, written.size))
         self._end += written.size + padding
         self._folder.spilled_bytes += written.size + padding
         self._folder.pass_by(written.size)
-        return len(self._places) - 1
+        return len(self._extents) - 1
 
     def finish(self) -> None:
         """Close the file for writing, so that it can be read."""
@@ -148,14 +148,14 @@ class SpillFile:
 
     def read(self, batches: Iterable[int], columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield batches with these columns in this order; with all columns for None."""
-        if not self._places:
+        if not self._extents:
             return
         numbers = None if columns is None else [self._schema.get_field_index(name) for name in columns]
         options = pa.ipc.IpcReadOptions(included_fields=numbers, use_threads=False)
         # Not memory-mapped, because pages that were read would count as memory of this process.
         with pa.OSFile(self._path, "rb") as content:
             for number in batches:
-                start, size = self._places[number]
+                start, size = self._extents[number]
                 content.seek(start)
                 with pa.ipc.open_stream(content.read(size), options=options, memory_pool=memory_pool()) as reader:
                     # Without a variable, so that a batch is freed before the next one is read.
@@ -188,12 +188,12 @@ class SpilledSource(Source):
         self._parts: list[list[pa.RecordBatch] | range] = []
         self._file: SpillFile | None = None
         self._batch_bytes = batch_bytes
-        self._held: list[pa.RecordBatch] = []
+        self._buffer: list[pa.RecordBatch] = []
         self._held_bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
-        self._held.append(batch)
+        self._buffer.append(batch)
         self._held_bytes += batch.nbytes
         if self._held_bytes >= self._batch_bytes:
             self._flush()
@@ -235,11 +235,11 @@ class SpilledSource(Source):
         return self.size_bytes * len(columns) // max(len(self.schema), 1)
 
     def _flush(self) -> None:
-        if self._held:
-            whole = pa.Table.from_batches(self._held).combine_chunks(memory_pool())
-            for batch in whole.to_batches():
+        if self._buffer:
+            table = pa.Table.from_batches(self._buffer).combine_chunks(memory_pool())
+            for batch in table.to_batches():
                 self.put([batch])
-        self._held, self._held_bytes = [], 0
+        self._buffer, self._held_bytes = [], 0
 
 
 def spooled(
@@ -264,9 +264,9 @@ def in_small_parts(source: Source, columns: Sequence[str], rows: int, spill: Spi
         return source
     # Batches without columns lose their number of rows.
     names = list(columns) or source.schema.names[:1]
-    kept = SpilledSource(pa.schema([source.schema.field(name) for name in names]), spill, 0)
+    copy = SpilledSource(pa.schema([source.schema.field(name) for name in names]), spill, 0)
     for _, batch in source.scan(names):
         for piece in sliced(batch, rows):
-            kept.write(piece)
-    kept.finish()
-    return kept
+            copy.write(piece)
+    copy.finish()
+    return copy

@@ -111,10 +111,10 @@ def gather(
         return [_taken(array, pointers, context) for array in arrays]
     positions, edges = _by_part(source, pointers, context)
     types = [source.schema.field(name).type for name in columns]
-    targets: list[FixedColumn | _Kept] = [
+    targets: list[FixedColumn | _BufferedColumn] = [
         FixedColumn(kind, len(pointers), pointers >= 0)
         if is_fixed(kind)
-        else _Kept(kind, len(pointers), len(source.part_rows))
+        else _BufferedColumn(kind, len(pointers), len(source.part_rows))
         for kind in types
     ]
     coded = worth_coding(source, columns)
@@ -123,12 +123,12 @@ def gather(
     def read(part: int) -> None:
         wanted, first = positions[edges[part] : edges[part + 1]], int(source.bounds[part])
         for batch in source.read(part, columns, coded):
-            places = wanted
+            here = wanted
             if batch.num_rows < source.part_rows[part]:
                 rows = pointers[wanted]
-                places = wanted[(rows >= first) & (rows < first + batch.num_rows)]
+                here = wanted[(rows >= first) & (rows < first + batch.num_rows)]
             for target, array in zip(targets, batch.columns, strict=True):
-                target.put_pointed(part, array, pointers, first, places)
+                target.put_pointed(part, array, pointers, first, here)
             first += batch.num_rows
 
     for done, _ in enumerate(context.threads.map(read, parts), 1):
@@ -147,7 +147,7 @@ def _taken(array: pa.Array, pointers: Ints, context: JoinContext) -> pa.ChunkedA
         values = array if pat.is_dictionary(data_type) else plain(array)
         cut = slices(len(pointers), -(-len(pointers) // (4 * context.threads.sizes.slice_rows)))
         taken = context.threads.map(partial(ordered, values, pointers, data_type), cut)
-        return pa.chunked_array([chunk for several in taken for chunk in several], data_type)
+        return pa.chunked_array([chunk for chunks in taken for chunk in chunks], data_type)
     return pa.chunked_array([fixed_rows(array, pointers, context.threads)])
 
 
@@ -242,26 +242,26 @@ class FixedColumn:
         if valid is not None:
             self._validity()[start : start + len(array)] = valid
 
-    def scatter(self, array: pa.Array, rows: npt.NDArray[np.signedinteger], places: Positions) -> None:
-        """Copy some rows of an array to their places."""
+    def scatter(self, array: pa.Array, rows: npt.NDArray[np.signedinteger], positions: Positions) -> None:
+        """Copy some rows of an array to their positions."""
         values = raw_values(array, self._item)
         if self._item == np.uint64 and values.ndim == 1 and rows.dtype == np.int32:
-            kernels.scatter_words(values, rows.view(np.int32), places, self._values)
+            kernels.scatter_words(values, rows.view(np.int32), positions, self._values)
         else:
-            self._values[places] = values[rows]
+            self._values[positions] = values[rows]
         valid = validity(array)
         if valid is not None:
-            self._validity()[places] = valid[rows]
+            self._validity()[positions] = valid[rows]
 
-    def put_pointed(self, _part: int, array: pa.Array, pointers: Ints, first: int, places: Positions) -> None:
-        """Copy the rows that the pointers at some places name to these places; `first` is the array's first row."""
+    def put_pointed(self, _part: int, array: pa.Array, pointers: Ints, first: int, positions: Positions) -> None:
+        """Copy the rows that some pointers name to the pointers' positions; `first` is the array's first row."""
         values, valid = raw_values(array, self._item), validity(array)
         if self._item == np.uint64 and values.ndim == 1:
-            kernels.scatter_pointed(values, pointers, first, places, self._values)
+            kernels.scatter_pointed(values, pointers, first, positions, self._values)
         else:
-            self._values[places] = values[pointers[places] - first]
+            self._values[positions] = values[pointers[positions] - first]
         if valid is not None:
-            self._validity()[places] = valid[pointers[places] - first]
+            self._validity()[positions] = valid[pointers[positions] - first]
 
     def _validity(self) -> Mask:
         with self._lock:
@@ -274,21 +274,21 @@ class FixedColumn:
         return array_of(self._values, self._type, self._valid)
 
 
-class _Kept:
+class _BufferedColumn:
     """A column of any other type: rows are buffered as read, and ordered at the end."""
 
     def __init__(self, data_type: pa.DataType, length: int, parts: int) -> None:
         self._type = data_type
         self._length = length
         self._arrays: list[list[pa.Array]] = [[] for _ in range(parts)]
-        self._places: list[list[Positions]] = [[] for _ in range(parts)]
+        self._positions: list[list[Positions]] = [[] for _ in range(parts)]
 
-    def put_pointed(self, part: int, array: pa.Array, pointers: Ints, first: int, places: Positions) -> None:
-        """Buffer the rows that the pointers at some places name; `first` is the array's first row."""
+    def put_pointed(self, part: int, array: pa.Array, pointers: Ints, first: int, positions: Positions) -> None:
+        """Buffer the rows that the pointers at some positions name; `first` is the array's first row."""
         if not pat.is_dictionary(array.type):
             array = plain(array)
-        self._arrays[part].append(rows_of(array, array_of(pointers[places] - first, pa.int64())))
-        self._places[part].append(places)
+        self._arrays[part].append(rows_of(array, array_of(pointers[positions] - first, pa.int64())))
+        self._positions[part].append(positions)
 
     def finish(self, context: JoinContext) -> pa.ChunkedArray:
         """Return the column, in slices."""
@@ -296,12 +296,12 @@ class _Kept:
         if not arrays:
             return pa.chunked_array([nulls(self._length, self._type)])
         order = np.full(self._length, -1, np.int64)
-        kept = [places for part in self._places for places in part]
-        order[np.concatenate(kept)] = np.arange(sum(map(len, kept)))
-        self._arrays, self._places = [], []
-        whole = joined(arrays)
+        positions = [part_positions for part in self._positions for part_positions in part]
+        order[np.concatenate(positions)] = np.arange(sum(map(len, positions)))
+        self._arrays, self._positions = [], []
+        values = joined(arrays)
         cut = slices(self._length, -(-self._length // (4 * context.threads.sizes.slice_rows)))
-        taken = context.threads.map(partial(ordered, whole, order, self._type), cut)
+        taken = context.threads.map(partial(ordered, values, order, self._type), cut)
         return pa.chunked_array([chunk for chunks in taken for chunk in chunks], self._type)
 
 
@@ -320,7 +320,7 @@ def joined(arrays: list[pa.Array]) -> pa.Array | pa.ChunkedArray:
 
 
 def ordered(
-    whole: pa.Array | pa.ChunkedArray,
+    values: pa.Array | pa.ChunkedArray,
     order: Ints | Positions,
     data_type: pa.DataType,
     cut: tuple[int, int],
@@ -329,10 +329,10 @@ def ordered(
     """Return a slice of rows in this order, null where negative; split further if the type cannot represent it."""
     first, end = cut
     rows = order[first:end]
-    if is_fixed(data_type) and isinstance(whole, pa.Array) and whole.type == data_type:
-        return [fixed_rows(whole, rows, threads)]
+    if is_fixed(data_type) and isinstance(values, pa.Array) and values.type == data_type:
+        return [fixed_rows(values, rows, threads)]
     index = array_of(rows, pa.int32() if rows.dtype == np.int32 else pa.int64(), rows >= 0)
-    taken = rows_of(whole, index)
+    taken = rows_of(values, index)
     try:
         if isinstance(taken, pa.ChunkedArray):
             taken = concatenated(taken.chunks)
@@ -342,7 +342,7 @@ def ordered(
             raise
         middle = (first + end) // 2
         halves = (first, middle), (middle, end)
-        return [chunk for half in halves for chunk in ordered(whole, order, data_type, half)]
+        return [chunk for half in halves for chunk in ordered(values, order, data_type, half)]
 
 
 def tie_keys(source: Source, columns: tuple[str, ...], pointers: Ints, context: JoinContext) -> list[Ints]:
@@ -360,7 +360,7 @@ class SelectedSource(Source):
         self.schema = source.schema
         self._source = source
         self._rows = rows
-        edges = _places(rows, source.bounds)
+        edges = _row_cuts(rows, source.bounds)
         self._parts = np.flatnonzero(np.diff(edges)).tolist()
         self._edges = [(int(edges[part]), int(edges[part + 1])) for part in self._parts]
         self.part_rows = [end - first for first, end in self._edges]
@@ -368,16 +368,16 @@ class SelectedSource(Source):
     def read(self, part: int, columns: Sequence[str], coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
         """Yield the selected rows of a part."""
         first, end = self._edges[part]
-        place = int(self._source.bounds[self._parts[part]])
+        part_start = int(self._source.bounds[self._parts[part]])
         for batch in self._source.read(self._parts[part], columns, coded):
-            stop = first + int(_places(self._rows[first:end], np.array(place + batch.num_rows)))
-            wanted = self._rows[first:stop].astype(np.int64) - place
+            stop = first + int(_row_cuts(self._rows[first:end], np.array(part_start + batch.num_rows)))
+            wanted = self._rows[first:stop].astype(np.int64) - part_start
             if len(wanted) == batch.num_rows:
                 yield batch
             elif len(wanted):
                 index = array_of(wanted, pa.int64())
                 yield pa.RecordBatch.from_arrays([take(column, index) for column in batch.columns], schema=batch.schema)
-            first, place = stop, place + batch.num_rows
+            first, part_start = stop, part_start + batch.num_rows
 
     def row_numbers(self, rows: Ints) -> Ints:
         """Return the numbers of selected rows."""
@@ -390,7 +390,7 @@ class SelectedSource(Source):
         return self._source.bytes_of(columns) * len(self._rows) // max(self._source.num_rows, 1)
 
 
-def _places(rows: Rows, bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+def _row_cuts(rows: Rows, bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
     """Return the number of rows below each bound."""
     # With equal widths, NumPy does not copy all rows.
     return np.searchsorted(rows, bounds.astype(rows.dtype))

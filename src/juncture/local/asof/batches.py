@@ -35,20 +35,20 @@ class Batch:
     on: Ints  # the code of each row's ``on``
     starts: Ints  # the first row of each key
     ends: Rows  # the end of each row's run of equal key and ``on``
-    known: Ints  # the code of the time from which each row is known; zeros if all always are
+    available_at: Ints  # the code of the time from which each row is known; zeros if all always are
     pointers: Ints  # row numbers
 
 
-def nothing(slots: Slots, places: int) -> Ints:
+def nothing(slots: Slots, candidate_count: int) -> Ints:
     """Return empty candidates."""
-    return np.full((len(slots), places, kernels.WORDS), NOWHERE, np.int64)
+    return np.full((len(slots), candidate_count, kernels.WORDS), NOWHERE, np.int64)
 
 
 def search_batches(
     slots: Slots,
     right: RightRows,
     directions: Sequence[Direction],
-    places: int,
+    candidate_count: int,
     context: JoinContext,
     searcher: Callable[[SideCodes], Callable[[Direction], Ints]],
     *,
@@ -58,9 +58,9 @@ def search_batches(
 ) -> list[Ints]:
     """Return each slot's best right rows in each direction, as `juncture.local.asof.probe.probe` does.
 
-    `searcher` returns what finds the best of some rows for each slot: ``[slot, place, (rank, known, pointer)]``. With
-    `at_once`, all right rows are buffered; otherwise as many as fit, or `batch_rows`. The search needs `row_bytes` for
-    each buffered row besides.
+    `searcher` returns what finds the best of some rows for each slot: ``[slot, candidate, (rank, availability,
+    pointer)]``. With `at_once`, all right rows are buffered; otherwise as many as fit, or `batch_rows`. The search
+    needs `row_bytes` for each buffered row besides.
     """
     room = context.memory.reserve("right rows looked at", _SHARE).total_bytes // (_ROW_BYTES + row_bytes)
     few = max(context.threads.sizes.block_rows, min(batch_rows, room))
@@ -71,33 +71,33 @@ def search_batches(
         done += len(loaded.keys)
         find = searcher(loaded)
         del loaded
-        found = [find(direction) for direction in directions]
+        candidates = [find(direction) for direction in directions]
         if best:
-            for best_part, found_part in zip(best, found, strict=True):
-                _combine(best_part, found_part, slots, right, context)
-        best = best or found
+            for best_part, candidates_part in zip(best, candidates, strict=True):
+                _combine(best_part, candidates_part, slots, right, context)
+        best = best or candidates
         advance(done, right.rows)
-    return best or [nothing(slots, places) for _ in directions]
+    return best or [nothing(slots, candidate_count) for _ in directions]
 
 
 def sorted_by_key(loaded: SideCodes, key_count: int, right: RightRows, context: JoinContext) -> Batch:
     """Sort rows, all of those that have a key."""
-    known, rows = loaded.times, np.flatnonzero(loaded.keys != EMPTY).astype(np.int32)
+    available_at, rows = loaded.times, np.flatnonzero(loaded.keys != EMPTY).astype(np.int32)
     if right.time is not None:
-        rows = rows[order_of([known[rows]], context)]
+        rows = rows[order_of([available_at[rows]], context)]
     ordered = sort_slots(loaded.keys, loaded.on, rows, key_count, context)
     rows = ordered.rows
-    known = known[rows] if right.time is not None else np.zeros(len(rows), np.int64)
+    available_at = available_at[rows] if right.time is not None else np.zeros(len(rows), np.int64)
     pointers = pointers_of(right, loaded.parts)[rows]
     ends = np.empty(len(rows), np.int32)
     if mark_runs(ordered.on[: len(rows)], ordered.starts, ends):
-        pointers = with_ties_broken(pointers, ends, known, right, context)
-    return Batch(ordered.on, ordered.starts, ends, known, pointers)
+        pointers = with_ties_broken(pointers, ends, available_at, right, context)
+    return Batch(ordered.on, ordered.starts, ends, available_at, pointers)
 
 
-def with_ties_broken(pointers: Ints, ends: Rows, known: Ints, right: RightRows, context: JoinContext) -> Ints:
+def with_ties_broken(pointers: Ints, ends: Rows, available_at: Ints, right: RightRows, context: JoinContext) -> Ints:
     """Order the rows of equal key, ``on`` and availability code, the winner last."""
-    ends = run_ends(ends, known)
+    ends = run_ends(ends, available_at)
     if right.ties != "ignore":
         _order_ties(pointers, ends, right, context)
     elif right.first:
@@ -109,8 +109,8 @@ def run_ends(*columns: Ints | Rows) -> Rows:
     """Return the end of each item's run of items that are equal in all columns."""
     last = np.ones(len(columns[0]), np.bool_)
     last[:-1] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
-    places = np.flatnonzero(last)
-    return np.repeat(places + 1, np.diff(places, prepend=-1)).astype(np.int32)
+    last_rows = np.flatnonzero(last)
+    return np.repeat(last_rows + 1, np.diff(last_rows, prepend=-1)).astype(np.int32)
 
 
 def _order_ties(pointers: Ints, ends: Rows, right: RightRows, context: JoinContext) -> None:
@@ -119,38 +119,38 @@ def _order_ties(pointers: Ints, ends: Rows, right: RightRows, context: JoinConte
     inside[1:] = ends[1:] == ends[:-1]
     inside[:-1] |= inside[1:]
     inside[:1] = ends[:1] > 1
-    places = np.flatnonzero(inside)
-    if len(places) == 0:
+    positions = np.flatnonzero(inside)
+    if len(positions) == 0:
         return
-    tied = pointers[places]
+    tied = pointers[positions]
     keys = tie_keys(right.source, right.tie_columns, tied, context)
     keys = [~key for key in keys] if right.first else keys
-    pointers[places] = tied[order_of([ends[places].astype(np.int64), *keys], context)]
+    pointers[positions] = tied[order_of([ends[positions].astype(np.int64), *keys], context)]
 
 
 def turned(rows: AnyRows, ends: Rows) -> AnyRows:
     """Return rows with each run of equal key and ``on``, given its end, turned round."""
-    places = np.arange(len(ends))
-    starts = np.maximum.accumulate(np.where(np.diff(ends, prepend=-1) != 0, places, 0))
-    reversed_rows: AnyRows = rows[starts + ends - 1 - places]
+    positions = np.arange(len(ends))
+    starts = np.maximum.accumulate(np.where(np.diff(ends, prepend=-1) != 0, positions, 0))
+    reversed_rows: AnyRows = rows[starts + ends - 1 - positions]
     return reversed_rows
 
 
-def _combine(best: Ints, found: Ints, slots: Slots, right: RightRows, context: JoinContext) -> None:
+def _combine(best: Ints, others: Ints, slots: Slots, right: RightRows, context: JoinContext) -> None:
     """Let each slot keep the best of its candidates and others, all of them of later right rows."""
     before = best.copy() if right.ties != "ignore" else best
     tied = np.zeros(len(best), np.uint8)
-    merge = partial(_merge_range, best, found, right.first, tied)
+    merge = partial(_merge_range, best, others, right.first, tied)
     context.threads.run(merge, slots.ranges(context))
     contested = np.flatnonzero(tied)
     if right.ties == "ignore" or len(contested) == 0:
         return
-    words = np.concatenate([before[contested], found[contested]], axis=1)
-    number, places = np.nonzero(words[:, :, kernels.POINTER] != NOWHERE)
-    owners, ordered, _ = ranked(contested[number], words[number, places], right, context)
-    places = np.searchsorted(owners, owners, "right") - 1 - np.arange(len(owners))
-    kept = places < best.shape[1]
-    best[owners[kept], places[kept]] = ordered[kept]
+    words = np.concatenate([before[contested], others[contested]], axis=1)
+    number, ranks = np.nonzero(words[:, :, kernels.POINTER] != NOWHERE)
+    owners, ordered, _ = ranked(contested[number], words[number, ranks], right, context)
+    ranks = np.searchsorted(owners, owners, "right") - 1 - np.arange(len(owners))
+    fits = ranks < best.shape[1]
+    best[owners[fits], ranks[fits]] = ordered[fits]
 
 
 def ranked(slots: Ints, words: Ints, right: RightRows, context: JoinContext) -> tuple[Ints, Ints, Rows]:
@@ -167,5 +167,7 @@ def ranked(slots: Ints, words: Ints, right: RightRows, context: JoinContext) -> 
     return slots, words, ends
 
 
-def _merge_range(best: Ints, found: Ints, first: bool, tied: npt.NDArray[np.uint8], part: tuple[int, int, int]) -> None:
-    kernels.combine(best, found, *part[:2], first, tied)
+def _merge_range(
+    best: Ints, others: Ints, first: bool, tied: npt.NDArray[np.uint8], part: tuple[int, int, int]
+) -> None:
+    kernels.combine(best, others, *part[:2], first, tied)

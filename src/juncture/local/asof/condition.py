@@ -72,7 +72,7 @@ class _Rows:
 
     def __init__(self, source: Source, names: Sequence[str], numbers: Ints, context: JoinContext) -> None:
         self._names = [*names, "row " + " ".join(names)]
-        self._columns = [_whole(column) for column in gather(source, names, numbers, context)]
+        self._columns = [_combined(column) for column in gather(source, names, numbers, context)]
 
     def take(self, rows: Ints | Rows) -> pa.Table:
         """Return some of them. A table without columns would have no rows, so that one is added."""
@@ -80,7 +80,7 @@ class _Rows:
         return pa.table([*(rows_of(column, index) for column in self._columns), index], names=self._names)
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+def _combined(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     return joined(column.chunks) if column.num_chunks else column
 
 
@@ -92,7 +92,7 @@ def search_where(
     first_row: int,
     right: RightRows,
     directions: Sequence[Direction],
-    places: int,
+    candidate_count: int,
     context: JoinContext,
     *,
     at_once: bool,
@@ -121,14 +121,14 @@ def search_where(
             farthest = _farthest(slots, left, join.domain, direction.forward) if by_distance else np.zeros(0, np.int64)
             spans = _spans(slots, rows, farthest, direction, context)
             return _Walk(
-                condition.predicate, left, slots, left_values, batch, rows, right_values, direction, places
+                condition.predicate, left, slots, left_values, batch, rows, right_values, direction, candidate_count
             ).run(spans, context)
 
         return search
 
     row_bytes = condition.row_bytes(right.source, "right")
     return search_batches(
-        left.slots, right, directions, places, context, searcher, at_once=at_once, row_bytes=row_bytes
+        left.slots, right, directions, candidate_count, context, searcher, at_once=at_once, row_bytes=row_bytes
     )
 
 
@@ -157,8 +157,8 @@ def _narrowed(
     if condition.equalities:
         codes[passed] = _key_codes(condition, side, keys, rows, groups[passed], passed)
         key_count = keys.count
-    kept = np.flatnonzero(codes != EMPTY).astype(np.int32)
-    return sort_slots(codes, slots.on, kept, max(key_count, 1), context)
+    row_numbers = np.flatnonzero(codes != EMPTY).astype(np.int32)
+    return sort_slots(codes, slots.on, row_numbers, max(key_count, 1), context)
 
 
 def _key_codes(condition: Condition, side: Side, keys: KeyCodes, rows: _Rows, groups: Codes, passed: Rows) -> Codes:
@@ -207,11 +207,11 @@ class _Walk:
     rows: Slots  # the right rows that satisfy the conditions of their side
     right_values: _Rows  # the right columns that the condition reads
     direction: Direction
-    places: int  # how many rows to find
+    candidate_count: int  # how many rows to find
 
     def run(self, spans: Ints, context: JoinContext) -> Ints:
         """Return the first rows that satisfy the condition, for all slots of the left side."""
-        best = nothing(self.left.slots, self.places)
+        best = nothing(self.left.slots, self.candidate_count)
         order = self.rows.rows
         if self.direction.forward:
             # The winner of a tie is the last of its run.
@@ -221,13 +221,13 @@ class _Walk:
         taken = np.zeros(len(self.slots), np.int64)
         counts = spans[:, kernels.COUNT]
         lacking = np.flatnonzero(counts > 0)
-        tried, more = 0, max(_FIRST_ROWS, self.places)
+        tried, more = 0, max(_FIRST_ROWS, self.candidate_count)
         while len(lacking):
             at_once = max(1, _PAIRS // more)
             parts = [lacking[start : start + at_once] for start in range(0, len(lacking), at_once)]
             context.threads.run(partial(self._try, spans, order, tried, more, taken, best), parts)
             tried, more = tried + more, min(more * _GROWTH, _PAIRS)
-            lacking = lacking[(taken[lacking] < self.places) & (counts[lacking] > tried)]
+            lacking = lacking[(taken[lacking] < self.candidate_count) & (counts[lacking] > tried)]
         return best
 
     def _try(self, spans: Ints, order: Rows, tried: int, more: int, taken: Ints, best: Ints, part: Ints) -> None:
@@ -239,16 +239,16 @@ class _Walk:
         rows = order[first + offsets if self.direction.forward else first - offsets]
         slots = self.slots.rows[part][which]
         if len(self.left.asof_codes):
-            here = self.batch.known[rows] <= self.left.asof_codes[slots]
+            here = self.batch.available_at[rows] <= self.left.asof_codes[slots]
             which, rows, slots = which[here], rows[here], slots[here]
         if self.predicate is not None and len(which):
             passed = matches(self.predicate, self.left_values.take(slots), self.right_values.take(rows)).to_numpy(False)
             which, rows, slots = which[passed], rows[passed], slots[passed]
-        places = taken[part][which] + np.arange(len(which)) - np.searchsorted(which, which)
-        fits = places < self.places
-        rows, slots, places = rows[fits], slots[fits], places[fits]
+        candidates = taken[part][which] + np.arange(len(which)) - np.searchsorted(which, which)
+        fits = candidates < self.candidate_count
+        rows, slots, candidates = rows[fits], slots[fits], candidates[fits]
         on = self.batch.on[rows]
-        best[slots, places, kernels.RANK] = ~on if self.direction.forward else on
-        best[slots, places, kernels.AVAILABILITY] = self.batch.known[rows]
-        best[slots, places, kernels.POINTER] = self.batch.pointers[rows]
-        taken[part] = np.minimum(taken[part] + np.bincount(which, minlength=len(part)), self.places)
+        best[slots, candidates, kernels.RANK] = ~on if self.direction.forward else on
+        best[slots, candidates, kernels.AVAILABILITY] = self.batch.available_at[rows]
+        best[slots, candidates, kernels.POINTER] = self.batch.pointers[rows]
+        taken[part] = np.minimum(taken[part] + np.bincount(which, minlength=len(part)), self.candidate_count)

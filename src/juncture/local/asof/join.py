@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from juncture.local.asof.search import Found, Prepared, Search
+from juncture.local.asof.search import MatchPointers, Prepared, Search
 from juncture.local.output.late import RowPairs, show_late
 from juncture.local.output.pointed import output_row_bytes, pairs_of, row_pairs, show_pointed
 from juncture.runtime.context import JoinContext
@@ -45,10 +45,10 @@ def execute(
     far = right.buffering(join.shown["right"]) if merges and right_bytes <= free_bytes else right
     search = Search(join, near, far, context, merges=merges, keep_codes=join.right_on in join.shown["right"])
     if left.num_rows * search.row_bytes <= room_bytes and free_bytes >= 0:
-        found = search.run(room_bytes)
+        matches = search.run(room_bytes)
         context.memory.release()
         context.memory.reserve("matches and output", _OUTPUT_SHARE)
-        yield from show_pointed(join, near, far, found.pointers, context, codes=found.codes)
+        yield from show_pointed(join, near, far, matches.pointers, context, codes=matches.codes)
         return
     pairs = _piecewise(join, left, right, context, search.row_bytes, merges=merges)
     yield from show_late(join, pairs, left, right, context)
@@ -64,7 +64,7 @@ def find(
     count_ties: bool = False,
     seek_nearest: bool = False,
     prepared: Prepared | None = None,
-) -> Found:
+) -> MatchPointers:
     """Return the matches of each left row, and what happened.
 
     Which rows the join keeps does not matter, except that ``semi`` and ``anti`` need any one match. With `count_ties`,
@@ -94,8 +94,8 @@ def _piecewise(
     room_bytes = context.memory.reserve("left rows and their matches", _LEFT_SHARE).total_bytes
     _log.debug("The left side does not fit: it is joined in pieces of %s rows", f"{max(1, room_bytes // row_bytes):,}")
     left = in_small_parts(left, join.needed("left"), max(1, room_bytes // row_bytes), context.spill)
-    for first, found in Search(join, left, right, context, merges=merges).pieces(room_bytes):
-        left_rows, right_rows = row_pairs(join, found.pointers)
+    for first, matches in Search(join, left, right, context, merges=merges).pieces(room_bytes):
+        left_rows, right_rows = row_pairs(join, matches.pointers)
         yield left_rows + first, right_rows
     # What fetches right rows reserves memory of its own.
     context.memory.release()

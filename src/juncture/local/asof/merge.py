@@ -75,15 +75,15 @@ def merge(
     right: RightRows,
     directions: Sequence[Direction],
     wanted: int,
-    places: int,
+    candidate_count: int,
     later: bool,
     pointers: Ints,
     context: JoinContext,
 ) -> Ints:
     """Write the right rows of each left row, best first, and return the counters of `juncture.kernels.asof` for ties.
 
-    `places` are the candidates of each left row: one more than the matches `wanted` shows whether a tie has to be
-    broken. `later` is whether of two rows at the same distance the later one comes first. Out: ``pointers[left row,
+    `candidate_count` are the candidates of each left row: one more than the matches `wanted` shows whether a tie has to
+    be broken. `later` is whether of two rows at the same distance the later one comes first. Out: ``pointers[left row,
     match]``, -1 where a row has no more.
 
     Linear where both sides ascend; else a sort of about 20 ns a row. 8 bytes a row of
@@ -99,10 +99,10 @@ def merge(
     ascending = Ascending.of(left.codes, context, one_key=one_key)
     codes = read_codes(right, right.parts, right.keys.find, "right", context)
     other = Ascending.of(codes, context, one_key=one_key)
-    if len(directions) == places == 1 and left.barred is None:
+    if len(directions) == candidate_count == 1 and left.barred is None:
         _match_once(ascending, other, left, right, directions[0], key_count, pointers[:, 0], context)
         return no_matches()
-    linked = _Linked.of(other, right, directions, key_count, places, context)
+    linked = _Linked.of(other, right, directions, key_count, candidate_count, context)
     sides = {direction.forward: _nearest(ascending, other, direction, key_count, context) for direction in directions}
     barred = _NO_BYTES if left.barred is None else left.barred.view(np.uint8)
     floating = right.coder.floating
@@ -113,7 +113,7 @@ def merge(
         kernels.choose_positions(
             ascending.keys, ascending.on, ascending.rows, barred, *part, sides.get(False, _NO_POSITIONS),
             sides.get(True, _NO_POSITIONS), other.on, linked.before, linked.after, linked.behind_rows,
-            linked.ahead_rows, wanted, places, limits, floating, later, pointers, counts,
+            linked.ahead_rows, wanted, candidate_count, limits, floating, later, pointers, counts,
         )  # fmt: skip
 
     return count_matches(choose, context.threads.slices(len(ascending.on)), context)
@@ -145,9 +145,9 @@ def _match_once(
 
     def match(part: tuple[int, int]) -> None:
         candidates = pooled_array((part[1] - part[0] + 1) * (decides and not right.by), np.int64)
-        found = _find(rows, other, direction, key_count, part, positions, candidates)
-        if found:
-            _decide_matches(candidates[:found], positions[: part[1]], other, right, direction, numbers, alone)
+        tied_count = _find(rows, other, direction, key_count, part, positions, candidates)
+        if tied_count:
+            _decide_matches(candidates[:tied_count], positions[: part[1]], other, right, direction, numbers, alone)
         if not is_final:
             kernels.choose_single(
                 rows.keys, rows.on, rows.rows, *part, positions, other.on, winners, limits, floating, pointers
@@ -221,12 +221,12 @@ class _Linked:
         right: RightRows,
         directions: Sequence[Direction],
         key_count: int,
-        places: int,
+        candidate_count: int,
         context: JoinContext,
     ) -> _Linked:
         """Return the links, and the rows with ties broken."""
         before, after = _NO_ROWS, _NO_ROWS
-        if places > 1:
+        if candidate_count > 1:
             keys = rows.keys if len(rows.keys) else np.zeros(len(rows.on), np.int32)
             before, after = np.empty(len(rows.on), np.int32), np.empty(len(rows.on), np.int32)
             kernels.link(keys, key_count, before, after)

@@ -74,14 +74,19 @@ class _Pass:
     """One pass of the right side: the candidates of each direction, and what the threads share."""
 
     def __init__(
-        self, slots: Slots, right: RightRows, directions: Sequence[Direction], places: int, context: JoinContext
+        self,
+        slots: Slots,
+        right: RightRows,
+        directions: Sequence[Direction],
+        candidate_count: int,
+        context: JoinContext,
     ) -> None:
         self.slots = slots
         self.right = right
         self.directions = directions
         self.index = SlotIndex(slots, context)
         words = len(right.code_columns) + 2
-        self.best = [context.array((len(slots), places, words), np.int64) for _ in directions]
+        self.best = [context.array((len(slots), candidate_count, words), np.int64) for _ in directions]
         for best in self.best:
             best[:] = kernels.NOWHERE
         self.ties = [_Ties() for _ in directions]
@@ -119,12 +124,12 @@ class _Pass:
         end: int,
         low: int,
         high: int,
-        left_over: int,
+        rest_count: int,
     ) -> int:
         """Offer a range of rows to the slots of a range, and return how many rows belong to others so far."""
         scratch, right, best = self.scratch, self.right, self.best[which]
         forward = self.directions[which].forward
-        state = np.array([first, 0, left_over], np.int64)
+        state = np.array([first, 0, rest_count], np.int64)
         slots, on, rows = moved
         while state[0] < end:
             state[1] = 0
@@ -165,7 +170,7 @@ class _Pass:
             context.threads.run(fill, self.slots.group_ranges(context))
 
     def _break_ties(self, which: int, ties: Ints, context: JoinContext, *, within: bool) -> None:
-        """Give tied places, from `_Ties.drain`, to the rows that win them; with `within`, order those of a slot too."""
+        """Replace tied candidates (from `_Ties.drain`) by the winners; with `within`, also order those of a slot."""
         best, slots = self.best[which], ties[:, _SLOT]
         competes = np.zeros(best.shape[:2], np.bool_)
         if within:
@@ -173,29 +178,29 @@ class _Pass:
             competes[:, 1:] = same
             competes[:, :-1] |= same
         competes[slots] |= best[slots, :, 0] == best[slots, -1:, 0]
-        held, places = np.nonzero(competes)
-        if len(held) == 0:
+        tied_slots, candidates = np.nonzero(competes)
+        if len(tied_slots) == 0:
             return
-        words = np.concatenate([best[held, places][:, [0, -1]], ties[:, [_RANK, _POINTER]]])
-        slots, words, ends = ranked(np.concatenate([held, slots]), words, self.right, context)
-        # The winners take the places of their rank, the last one first.
-        places = (best[slots, :, 0] == words[:, :1]).argmax(axis=1) + ends - 1 - np.arange(len(slots))
-        kept = places < best.shape[1]
-        best[slots[kept], places[kept], -1] = words[kept, -1]
+        words = np.concatenate([best[tied_slots, candidates][:, [0, -1]], ties[:, [_RANK, _POINTER]]])
+        slots, words, ends = ranked(np.concatenate([tied_slots, slots]), words, self.right, context)
+        # The winners become the candidates of their rank, the last one first.
+        candidates = (best[slots, :, 0] == words[:, :1]).argmax(axis=1) + ends - 1 - np.arange(len(slots))
+        fits = candidates < best.shape[1]
+        best[slots[fits], candidates[fits], -1] = words[fits, -1]
 
 
 def probe(
-    slots: Slots, right: RightRows, directions: Sequence[Direction], places: int, context: JoinContext
+    slots: Slots, right: RightRows, directions: Sequence[Direction], candidate_count: int, context: JoinContext
 ) -> list[Ints]:
-    """Return each slot's best right rows in each direction: ``[slot, place, word]``, as in `juncture.kernels.asof`.
+    """Return each slot's best right rows in each direction: ``[slot, candidate, word]``, as in `juncture.kernels.asof`.
 
-    `places` is the number of candidates of each slot. Raises `TieFloodError` if millions of rows tie and the caller
-    wants to know, and `UndecidedError` if codes do not break all ties, although the caller expects it.
+    `candidate_count` is the number of candidates of each slot. Raises `TieFloodError` if millions of rows tie and the
+    caller wants to know, and `UndecidedError` if codes do not break all ties, although the caller expects it.
 
-    Some 50 ns and core for a right row, half of it decoding Parquet; 16 bytes a slot and direction for one place, and
-    for each thread about 40 bytes for each of four million rows.
+    Some 50 ns and core for a right row, half of it decoding Parquet; 16 bytes a slot and direction for one candidate,
+    and for each thread about 40 bytes for each of four million rows.
     """
-    work = _Pass(slots, right, directions, places, context)
+    work = _Pass(slots, right, directions, candidate_count, context)
     advance, total, done = context.progress.of("right"), right.rows, 0
     for rows in context.threads.map(work.scan, enumerate(work.batches)):
         done += rows

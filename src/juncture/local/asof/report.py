@@ -43,13 +43,13 @@ class RowMatches:
         """
         ties = "greatest" if count_ties or join.spec.ties == "error" else join.spec.ties
         plainest = replace(join, how="left", spec=replace(join.spec, how="left", matches=1, ties=ties))
-        found = find(plainest, left, right, context, count_ties=count_ties, seek_nearest=True)
-        assert found.nearest is not None
-        pointers = found.pointers[:, 0]
+        matches = find(plainest, left, right, context, count_ties=count_ties, seek_nearest=True)
+        assert matches.nearest is not None
+        pointers = matches.pointers[:, 0]
         keys = CodedKeys.of(join, left, context)
-        is_beyond = found.nearest >= 0
+        is_beyond = matches.nearest >= 0
         reasons = reasons_of(join, pointers >= 0, keys, left, right, context, is_beyond=is_beyond)
-        return cls(pointers, found.nearest, reasons, found.counts["tied"])
+        return cls(pointers, matches.nearest, reasons, matches.counts["tied"])
 
 
 def match_counts(
@@ -101,9 +101,9 @@ def row_report(join: ResolvedAsof, left: Source, right: Source, context: JoinCon
     rows = RowMatches.of(join, left, right, context, count_ties=False)
     near = np.flatnonzero(rows.nearest >= 0)
     distances = np.full(left.num_rows, np.nan)
-    known = distances_between(join, left, right, near, rows.nearest[near], context)
-    if known is not None:
-        distances[near] = known
+    near_distances = distances_between(join, left, right, near, rows.nearest[near], context)
+    if near_distances is not None:
+        distances[near] = near_distances
     return RowReport(rows.pointers, rows.reasons, distances)
 
 

@@ -17,7 +17,7 @@ from juncture.kernels import asof as kernels
 from juncture.kernels.array_types import Ints, Words
 from juncture.kernels.hash_table import EMPTY
 from juncture.local.asof.condition import Condition, search_where
-from juncture.local.asof.known import search_known
+from juncture.local.asof.known import search_available
 from juncture.local.asof.merge import merge
 from juncture.local.asof.probe import TieFloodError, probe
 from juncture.local.asof.sides import Left, RightRows, count_matches, no_matches, read_left, sorted_left
@@ -43,7 +43,7 @@ _WORD_BYTES = 8
 
 
 @dataclass(frozen=True)
-class Found:
+class MatchPointers:
     """The matches of left rows."""
 
     pointers: Ints  # right row numbers for each left row, best first, -1 where there are no more; one for semi and anti
@@ -84,15 +84,15 @@ class Search:
         any_match = spec.how in ("semi", "anti") and spec.ties != "error" and not count_ties
         self._wanted = 1 if any_match else max(1, min(spec.matches, right.num_rows))
         # What comes after the best match decides whether a tie has to be decided, and nothing else.
-        self._kept = 1 if spec.how in ("semi", "anti") else self._wanted
+        self._pointer_count = 1 if spec.how in ("semi", "anti") else self._wanted
         self._seeks_nearest = seek_nearest
         self._refuses_ties = spec.ties == "error" and not count_ties
-        # One place more than wanted shows whether a tie has to be decided.
-        self._places = self._wanted + (self._refuses_ties or count_ties)
+        # One candidate more than wanted shows whether a tie has to be decided.
+        self._candidate_count = self._wanted + (self._refuses_ties or count_ties)
         self._ties: Literal["break", "order", "ignore"] = "break"
-        if any_match or not join.tie_columns or (self._places > self._wanted and self._wanted == 1):
+        if any_match or not join.tie_columns or (self._candidate_count > self._wanted and self._wanted == 1):
             self._ties = "ignore"
-        elif self._places > self._wanted:
+        elif self._candidate_count > self._wanted:
             self._ties = "order"
         self._coder: Coder = join.domain
         self._time_coder: Coder | None = None
@@ -115,21 +115,21 @@ class Search:
             row, candidate = row + _WORD_BYTES, 2 * (candidate + _WORD_BYTES)
         if self._condition is not None:
             row += self._condition.row_bytes(self._left, "left")
-        return row + candidate * self._places * len(self._join.directions)
+        return row + candidate * self._candidate_count * len(self._join.directions)
 
-    def run(self, room_bytes: int) -> Found:
+    def run(self, room_bytes: int) -> MatchPointers:
         """Find the matches of all left rows, piece by piece if they do not fit in `room_bytes`."""
-        found = [each for _, each in self.pieces(room_bytes)]
-        if len(found) == 1:
-            return found[0]
+        parts = [each for _, each in self.pieces(room_bytes)]
+        if len(parts) == 1:
+            return parts[0]
         pointers, codes, nearest = (
             None if pieces[0] is None else np.concatenate(pieces)
-            for pieces in zip(*((each.pointers, each.codes, each.nearest) for each in found), strict=True)
+            for pieces in zip(*((each.pointers, each.codes, each.nearest) for each in parts), strict=True)
         )
         assert pointers is not None
-        return Found(pointers, codes, nearest, sum((Counter(each.counts) for each in found), Counter[str]()))
+        return MatchPointers(pointers, codes, nearest, sum((Counter(each.counts) for each in parts), Counter[str]()))
 
-    def pieces(self, room_bytes: int) -> Iterator[tuple[int, Found]]:
+    def pieces(self, room_bytes: int) -> Iterator[tuple[int, MatchPointers]]:
         """Yield the matches of as many left rows at a time as fit in `room_bytes`, with the number of the first one."""
         most, sizes = min(ROWS_MOST, room_bytes // self.row_bytes), self._left.part_rows
         pieces = [range(parts[0], parts[-1] + 1) for parts in grouped(range(len(sizes)), most, sizes.__getitem__)]
@@ -142,8 +142,8 @@ class Search:
             counts = self._persist(piece, pointers, codes, nearest)
             yield (
                 first,
-                Found(
-                    pointers[:, : self._kept],
+                MatchPointers(
+                    pointers[:, : self._pointer_count],
                     codes if self._keep_codes else None,
                     nearest[:, 0] if self._seeks_nearest else None,
                     counts,
@@ -209,7 +209,7 @@ class Search:
             right = self._prepare(left.keys, lambda: on[keys != EMPTY] if len(keys) else on, left.limits)
             later = self._join.spec.prefer == "later"
             counts = merge(
-                left, right, self._join.directions, self._wanted, self._places, later, pointers, self._context
+                left, right, self._join.directions, self._wanted, self._candidate_count, later, pointers, self._context
             )
         self._check_ties(piece, counts)
         return {"tied": int(counts[kernels.TIED])}
@@ -224,18 +224,18 @@ class Search:
         """Find the matches of a piece of the left side, and count what became of its rows."""
         with self._context.progress.during("right"):
             right = self._prepare(left.keys, lambda: left.slots.on[: len(left.slots)], left.limits)
-            asked = self._join.directions, self._places, self._context
+            arguments = self._join.directions, self._candidate_count, self._context
             at_once = self._is_merge
             if self._condition is not None:
                 first_row = int(self._left.bounds[piece.start])
                 best = search_where(
-                    self._condition, self._join, left, self._left, first_row, right, *asked, at_once=at_once,
+                    self._condition, self._join, left, self._left, first_row, right, *arguments, at_once=at_once,
                     within_tolerance=not self._seeks_nearest,
                 )  # fmt: skip
             elif right.time is None:
-                best = probe(left.slots, right, *asked)
+                best = probe(left.slots, right, *arguments)
             else:
-                best = search_known(left.slots, left.asof_codes, right, *asked, at_once=at_once)
+                best = search_available(left.slots, left.asof_codes, right, *arguments, at_once=at_once)
         counts = self._choose(left, best, pointers, codes)
         if self._seeks_nearest:
             limits = self._coder.limit(None)
@@ -278,15 +278,17 @@ class Search:
 
     def _choose(self, left: Left, best: list[Ints], pointers: Ints, codes: Ints) -> Ints:
         """Write the matches into pointers and codes, and return the kernel's counters."""
-        none = np.empty((0, self._places, 2), np.int64)
-        sides = {direction.forward: found for direction, found in zip(self._join.directions, best, strict=True)}
-        behind, ahead = sides.get(False, none), sides.get(True, none)
+        none = np.empty((0, self._candidate_count, 2), np.int64)
+        sides = {
+            direction.forward: candidates for direction, candidates in zip(self._join.directions, best, strict=True)
+        }
+        backward, forward = sides.get(False, none), sides.get(True, none)
         pointers[:] = kernels.NOWHERE
         if len(left.slots) == 0:
             return no_matches()
         later = self._join.spec.prefer == "later"
         if isinstance(self._coder, RankCoder) and self._join.domain.has_distances:
-            return _choose_exact(left, self._coder.positions, behind, ahead, self._wanted, later, pointers)
+            return _choose_exact(left, self._coder.positions, backward, forward, self._wanted, later, pointers)
         rows = left.slots.rows
         if left.barred is not None:
             rows = np.where(left.barred[rows], ~rows, rows)
@@ -296,8 +298,8 @@ class Search:
         def choose(part: tuple[int, int, int], counts: Ints) -> None:
             step, wanted = int(len(limits) > 1), self._wanted
             kernels.choose(
-                left.slots.on, rows, *part[:2], behind, ahead, wanted, limits, step, floating, later, pointers, codes,
-                counts,
+                left.slots.on, rows, *part[:2], backward, forward, wanted, limits, step, floating, later, pointers,
+                codes, counts,
             )  # fmt: skip
 
         return count_matches(choose, left.slots.ranges(self._context), self._context)
@@ -315,7 +317,7 @@ class Search:
 
 
 def _choose_exact(
-    left: Left, values: list[Any], behind: Ints, ahead: Ints, wanted: int, later: bool, pointers: Ints
+    left: Left, values: list[Any], backward: Ints, forward: Ints, wanted: int, later: bool, pointers: Ints
 ) -> Ints:
     """Write each left row's matches, and return the counters, for codes that are ranks of values.
 
@@ -325,18 +327,18 @@ def _choose_exact(
     counts = no_matches()
     limits: list[Any] = list(left.limits)
     ahead_rank = -1 if later else 1
-    places = max(each.shape[1] for each in (behind, ahead) if len(each))
+    candidate_count = max(each.shape[1] for each in (backward, forward) if len(each))
     for slot, row in enumerate(left.slots.rows.tolist()):
         on = values[left.slots.on[slot]]
-        near = [(on - values[place[0]], 0, place) for place in _held(behind, slot)]
-        far = [(values[~place[0]] - on, ahead_rank, place) for place in _held(ahead, slot)]
+        near = [(on - values[words[0]], 0, words) for words in _candidates_of(backward, slot)]
+        far = [(values[~words[0]] - on, ahead_rank, words) for words in _candidates_of(forward, slot)]
         # Stable, and each side ascends by distance already.
         candidates = sorted(near + far, key=lambda candidate: candidate[:2])
         barred = left.barred is not None and left.barred[row]
         limit = limits[row if len(limits) > 1 else 0]
-        taken = [] if barred else [c for c in candidates if c[0] <= limit][:places]
-        for place, (_, _, candidate) in enumerate(taken[:wanted]):
-            pointers[row, place] = candidate[-1]
+        taken = [] if barred else [c for c in candidates if c[0] <= limit][:candidate_count]
+        for rank, (_, _, words) in enumerate(taken[:wanted]):
+            pointers[row, rank] = words[-1]
         if len(taken) > wanted and taken[wanted][2][:-1] == taken[wanted - 1][2][:-1]:
             counts[kernels.TIED] += 1
             first = int(counts[kernels.FIRST_TIED])
@@ -345,8 +347,8 @@ def _choose_exact(
     return counts
 
 
-def _held(best: Ints, slot: int) -> list[list[int]]:
-    """Return the candidates of a slot, without empty places."""
+def _candidates_of(best: Ints, slot: int) -> list[list[int]]:
+    """Return the candidates of a slot, without empty ones."""
     if len(best) == 0:
         return []
-    return [place for place in best[slot].tolist() if place[-1] != kernels.NOWHERE]
+    return [candidate for candidate in best[slot].tolist() if candidate[-1] != kernels.NOWHERE]

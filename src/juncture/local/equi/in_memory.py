@@ -29,7 +29,7 @@ from juncture.local.equi.hash_index import (
 from juncture.local.keys import Keys, PartitionedKeys, dense_keys_of
 from juncture.local.output.numbered import NumberedJoin, blocks_of, join_blockwise
 from juncture.local.output.pairs import MatchSpans, Prober
-from juncture.local.output.payload import Holder, Payload, read_all, read_held
+from juncture.local.output.payload import Holder, Payload, read_all, read_payload
 from juncture.local.output.show import checking, columns_read, show
 from juncture.planner.memory import HELD_ROW_BYTES
 from juncture.runtime.context import JoinContext
@@ -120,7 +120,7 @@ def _by_left_keys(
         groups, payload = read_clustered(*sides, columns, keys, context)
     else:
         groups, kept = read_left_keys(*sides, keys, context, whole=whole, presence=presence)
-        payload = read_held(kept, columns, context)
+        payload = read_payload(kept, columns, context)
     return _prober(join, left, groups, spans_by_code(groups, keys), payload), payload
 
 

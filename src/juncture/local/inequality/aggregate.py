@@ -72,7 +72,7 @@ def stream_aggregates(
     order = _match_order(join, right, prober.right, context)
     folds = folds_of(join.aggregates, prober.right, payload, context, order)
     # Folds hold the columns in their own order.
-    payload.release(kept=() if join.condition.predicate is None else join.compared("right"))
+    payload.release(keep=() if join.condition.predicate is None else join.compared("right"))
     context.threads.release_unused()
     counter, probers = counting(), _probers(join.aggregates, prober)
     slice_rows = context.threads.sizes.slice_rows

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import both, floats, plain, shown
+from juncture.columnar.arrays import both, floats, plain, value_text
 from juncture.columnar.key_table import KeyCodes
 from juncture.errors import DataError
 from juncture.kernels.array_types import Floats, Ints, Mask
@@ -213,7 +213,7 @@ def points_of(interval: OwnInterval, batch: pa.RecordBatch, side: Side, first_ro
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         ends = " and ".join(
-            f"{label}={shown(batch.column(name), row)}"
+            f"{label}={value_text(batch.column(name), row)}"
             for label, name in zip(interval.labels, interval.names, strict=True)
         )
         which = f"A {side} interval" if first_row is None else f"The {side} interval in row {first_row + row:,}"

@@ -32,8 +32,8 @@ _ROWS_SHARE = 1 / 4
 _BATCH_ROWS = 1 << 16
 _SAMPLED = 1 << 10
 
-_BY_LEFT = pa.schema([("place", pa.int64()), ("right_row", pa.int64()), ("left_row", pa.int64())])
-_BY_RIGHT = pa.schema([("place", pa.int64()), ("right_row", pa.int64())])
+_BY_LEFT = pa.schema([("position", pa.int64()), ("right_row", pa.int64()), ("left_row", pa.int64())])
+_BY_RIGHT = pa.schema([("position", pa.int64()), ("right_row", pa.int64())])
 
 
 def show_late(
@@ -43,13 +43,13 @@ def show_late(
 
     `pairs` include the left rows without a match that the join keeps. All are found before any is shown.
     """
-    kept = SpilledSource(_BY_LEFT, context.spill, 0)
+    by_left = SpilledSource(_BY_LEFT, context.spill, 0)
     for batch in _pair_batches(pairs):
-        kept.write(batch)
-    kept.finish()
+        by_left.write(batch)
+    by_left.finish()
     context = context.streaming(UNDER_WAY_SHARE)
     late = _Late(join, left, right, context)
-    yield from late.beside_left(kept)
+    yield from late.beside_left(by_left)
     yield from late.unmatched_right()
 
 
@@ -59,7 +59,7 @@ class _Late:
     def __init__(self, join: Resolved, left: Source, right: Source, context: JoinContext) -> None:
         self._join, self._left, self._right, self._context = join, left, right, context
         self._keeps_right = join.how in ("right", "full")
-        self._shown = list(dict.fromkeys(join.shown["right"]))
+        self._right_names = list(dict.fromkeys(join.shown["right"]))
         self._schema = pa.schema([(field.name, plain_type_of(field.type)) for field in join.output_schema])
         self._unmatched = SpilledSource(self._schema, context.spill, 0)
 
@@ -80,13 +80,13 @@ class _Late:
         self, left_columns: dict[str, pa.Array], first: int, pairs: pa.RecordBatch, fetched: AscendingBatches
     ) -> pa.RecordBatch:
         """Return the output rows of some pairs, given the columns of left rows from the first of them on."""
-        places, right_rows, left_rows = (raw_values(column, np.int64) for column in pairs.columns)
-        rows = list(fetched.through(int(places[-1])))
+        positions, right_rows, left_rows = (raw_values(column, np.int64) for column in pairs.columns)
+        rows = list(fetched.through(int(positions[-1])))
         here = right_rows >= 0
         right_columns = dict[str, pa.Array]()
         if rows:
-            whole, index = joined_batches(rows), array_of(np.cumsum(here) - 1, pa.int64(), here)
-            right_columns = {name: take(whole.column(name), index) for name in self._shown}
+            right, index = joined_batches(rows), array_of(np.cumsum(here) - 1, pa.int64(), here)
+            right_columns = {name: take(right.column(name), index) for name in self._right_names}
         index = array_of(left_rows - first, pa.int64())
         columns = []
         for column, field in zip(self._join.output, self._schema, strict=False):
@@ -99,22 +99,22 @@ class _Late:
 
     def _fetched(self, pairs: SpilledSource) -> AscendingBatches:
         """Return the right rows of pairs, in their order."""
-        types = [(name, plain_type_of(self._right.schema.field(name).type)) for name in self._shown]
-        place = "place"
-        while place in self._shown:
-            place += "_"
-        schema = pa.schema([*types, (place, pa.int64())])
-        if not self._shown and not self._keeps_right:
+        types = [(name, plain_type_of(self._right.schema.field(name).type)) for name in self._right_names]
+        position = "position"
+        while position in self._right_names:
+            position += "_"
+        schema = pa.schema([*types, (position, pa.int64())])
+        if not self._right_names and not self._keeps_right:
             return AscendingBatches(schema, iter(()))
         by_right = self._sorter("pairs by right row", _PAIRS_SHARE, _BY_RIGHT, "right_row", self._right.num_rows)
         matched = (batch.filter(pc.greater_equal(batch.column(1), 0)) for batch in _rows(pairs, _BY_RIGHT))
         rows = self._read_right(AscendingBatches(_BY_RIGHT, by_right.sort(matched)), schema)
-        in_order = self._sorter("rows in order", _ROWS_SHARE, schema, place, pairs.num_rows)
+        in_order = self._sorter("rows in order", _ROWS_SHARE, schema, position, pairs.num_rows)
         return AscendingBatches(schema, in_order.sort(rows))
 
     def _read_right(self, by_right: AscendingBatches, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Read the right side, and yield the rows of pairs, whose right rows ascend."""
-        names = self._shown
+        names = self._right_names
         if self._keeps_right:
             names = list(dict.fromkeys([*names, *(c.filled_from for c in self._join.output if c.filled_from)]))
         advance = self._context.progress.of("payload")
@@ -130,7 +130,7 @@ class _Late:
                     rows = raw_values(pairs.column(1), np.int64) - start
                     is_matched[rows] = True
                     index = array_of(rows, pa.int64())
-                    taken = [take(arrays[name], index) for name in self._shown]
+                    taken = [take(arrays[name], index) for name in self._right_names]
                     yield pa.RecordBatch.from_arrays([*taken, pairs.column(0)], schema=schema)
                 if self._keeps_right:
                     self._keep_unmatched(arrays, np.flatnonzero(~is_matched), start)
@@ -154,14 +154,14 @@ class _Late:
 
 
 def _pair_batches(pairs: Iterable[RowPairs]) -> Iterator[pa.RecordBatch]:
-    """Yield pairs with their places."""
-    place = 0
+    """Yield pairs with their positions."""
+    first = 0
     for left_rows, right_rows in pairs:
         for start in range(0, len(left_rows), _BATCH_ROWS):
             rows = slice(start, start + _BATCH_ROWS)
-            places = np.arange(place, place + len(left_rows[rows]))
-            place += len(places)
-            columns = [array_of(values, pa.int64()) for values in (places, right_rows[rows], left_rows[rows])]
+            positions = np.arange(first, first + len(left_rows[rows]))
+            first += len(positions)
+            columns = [array_of(values, pa.int64()) for values in (positions, right_rows[rows], left_rows[rows])]
             yield pa.RecordBatch.from_arrays(columns, schema=_BY_LEFT)
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, in_halves, plain, raw_values, sliced
 from juncture.columnar.conversion import converted
 from juncture.kernels.array_types import Ints, Mask
-from juncture.local.output.payload import read_held
+from juncture.local.output.payload import read_payload
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ExternalSorter
 from juncture.runtime.sources import SameRows, Source, TableSource
@@ -43,13 +43,13 @@ class NumberedSource(SameRows):
     def read(self, part: int, columns: Sequence[str], _coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part."""
         number = self.schema.names[-1]
-        place = int(self.bounds[part]) + self._first
+        start = int(self.bounds[part]) + self._first
         # Batches without columns lose their number of rows.
         names = [name for name in columns if name != number] or self._source.schema.names[:1]
         for batch in self._source.read(part, names):
             arrays = {name: plain(batch.column(name)) for name in names}
-            arrays[number] = array_of(np.arange(place, place + batch.num_rows, dtype=np.int64), pa.int64())
-            place += batch.num_rows
+            arrays[number] = array_of(np.arange(start, start + batch.num_rows, dtype=np.int64), pa.int64())
+            start += batch.num_rows
             yield pa.RecordBatch.from_arrays([arrays[name] for name in columns], names=list(columns))
 
     def bytes_of(self, columns: Sequence[str]) -> int:
@@ -78,24 +78,24 @@ class NumberedJoin(Generic[Join]):
         """Return the join with its rows numbered."""
         number = unused_name("number", join.left_schema, join.right_schema, join.output_schema)
         left_schema, right_schema = (_plain_schema(join, side, number) for side in ("left", "right"))
-        own = OutputColumn(number, "left", number, number if join.how in ("right", "full") else None)
+        number_output = OutputColumn(number, "left", number, number if join.how in ("right", "full") else None)
         aggregates = (replace(each, type=plain_type_of(each.type)) for each in join.aggregates)
         numbered = replace(
             join,
             left_schema=left_schema,
             right_schema=right_schema,
-            output=(*join.output, own),
+            output=(*join.output, number_output),
             aggregates=tuple(aggregates),
             numbered=(),
         )
-        made = cls(
+        result = cls(
             numbered,
             join.output_schema,
             join.numbered,
             NumberedSource(left, left_schema, 0),
             NumberedSource(right, right_schema, left.num_rows),
         )
-        return made.with_right_number() if "right" in join.numbered else made
+        return result.with_right_number() if "right" in join.numbered else result
 
     def with_right_number(self) -> NumberedJoin[Join]:
         """Return a join whose output also has the number of the right row, null without one."""
@@ -123,10 +123,10 @@ class NumberedJoin(Generic[Join]):
     def sample(self) -> npt.NDArray[np.int64]:
         """Row numbers distributed as in the output: half of them of right rows if unmatched right rows are kept."""
         left_rows = self.left.num_rows
-        places = np.arange(_SAMPLED) / _SAMPLED
-        numbers = [places * left_rows]
+        shares = np.arange(_SAMPLED) / _SAMPLED
+        numbers = [shares * left_rows]
         if self.join.how in ("right", "full"):
-            numbers.append(left_rows + places * self.right.num_rows)
+            numbers.append(left_rows + shares * self.right.num_rows)
         return np.concatenate(numbers).astype(np.int64)
 
     def in_order(self, pieces: Iterable[pa.RecordBatch], context: JoinContext) -> Iterator[pa.RecordBatch]:
@@ -202,17 +202,21 @@ class LateColumns(Generic[Join]):
             column.side == "left" and column.filled_from is None and column.name != numbered.number
             for column in join.output
         ]
-        self._late = {column.name: column.source for column, late in zip(join.output, is_late, strict=True) if late}
-        self._payload = read_held(numbered.left, tuple(dict.fromkeys(self._late.values())), context)
-        kept = tuple(column for column, late in zip(join.output, is_late, strict=True) if not late)
-        self.narrow = replace(numbered, join=replace(join, output=kept))
+        self._late_names = {
+            column.name: column.source for column, late in zip(join.output, is_late, strict=True) if late
+        }
+        self._payload = read_payload(numbered.left, tuple(dict.fromkeys(self._late_names.values())), context)
+        narrow_output = tuple(column for column, late in zip(join.output, is_late, strict=True) if not late)
+        self.narrow = replace(numbered, join=replace(join, output=narrow_output))
 
     def added_to(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
         """Return rows of the narrow join with the columns that it lacks, in more batches if they are too long."""
         numbers = self.narrow.numbers_of(batch)
         rows = np.where(numbers < self._left_rows, numbers, -1).astype(np.int32)
-        late = dict(zip(self._late, self._payload.take(list(self._late.values()), rows), strict=True))
-        columns = [late[name] if name in late else batch.column(name) for name in self._schema.names]
+        late_columns = dict(
+            zip(self._late_names, self._payload.take(list(self._late_names.values()), rows), strict=True)
+        )
+        columns = [late_columns[name] if name in late_columns else batch.column(name) for name in self._schema.names]
         batches: list[pa.RecordBatch] = pa.table(columns, schema=self._schema).to_batches()
         return batches
 
@@ -302,11 +306,11 @@ def join_blockwise(
 
 
 def _rows(numbered: NumberedJoin[Join], source: Source, wanted: Mask) -> npt.NDArray[np.int64]:
-    """Return the places in a source of the rows whose numbers are wanted."""
-    found = [
+    """Return the positions in a source of the rows whose numbers are wanted."""
+    positions = [
         np.flatnonzero(wanted[numbered.numbers_of(rows)]) + first for first, rows in source.scan([numbered.number])
     ]
-    return np.concatenate([np.zeros(0, np.int64), *found])
+    return np.concatenate([np.zeros(0, np.int64), *positions])
 
 
 def blocks_of(source: Source, rows_most: int) -> Iterator[Source]:

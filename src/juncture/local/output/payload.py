@@ -45,18 +45,20 @@ class Payload:
             for each in self._columns.values()
         )
 
-    def release(self, kept: Collection[str] = ()) -> None:
+    def release(self, keep: Collection[str] = ()) -> None:
         """Let go of the columns in memory but some. No other can be taken after that."""
-        self._columns = {name: column for name, column in self._columns.items() if name in kept}
+        self._columns = {name: column for name, column in self._columns.items() if name in keep}
 
     def take(self, names: Sequence[str], rows: Rows, threads: Threads | None = None) -> list[pa.ChunkedArray]:
         """Return columns of some rows, in their order; null where a row is negative."""
         if self._shares and _are_consecutive(rows):
             views = (self._columns[name].slice(int(rows[0]), len(rows)) for name in names)
             return [pa.chunked_array([view]) if isinstance(view, pa.Array) else view for view in views]
-        whole = (0, len(rows))
+        all_rows = (0, len(rows))
         return [
-            pa.chunked_array(ordered(self._columns[name], rows, self._types[name], whole, threads), self._types[name])
+            pa.chunked_array(
+                ordered(self._columns[name], rows, self._types[name], all_rows, threads), self._types[name]
+            )
             for name in names
         ]
 
@@ -75,20 +77,20 @@ class Holder:
 
     def __init__(self, source: Source, columns: Sequence[str]) -> None:
         self._source = source
-        self._whole: dict[str, pa.Array] = {}
+        self._single: dict[str, pa.Array] = {}
         if isinstance(source, TableSource):
             for name in columns:
                 column = source.table.column(name)
                 if column.num_chunks == 1 and not is_awkward(column.type):
-                    self._whole[name] = column.chunk(0)
+                    self._single[name] = column.chunk(0)
         self._types = {name: source.schema.field(name).type for name in columns}
-        self.columns = tuple(name for name in columns if name not in self._whole)
+        self.columns = tuple(name for name in columns if name not in self._single)
         self._fixed = {
             name: FixedColumn(self._types[name], source.num_rows)
             for name in self.columns
             if is_fixed(self._types[name])
         }
-        self._kept: dict[str, list[list[pa.Array]]] = {
+        self._pieces: dict[str, list[list[pa.Array]]] = {
             name: [[] for _ in source.part_rows] for name in self.columns if name not in self._fixed
         }
 
@@ -96,23 +98,23 @@ class Holder:
         """Keep a batch, the next of its part, whose first row has this number."""
         for name, fixed in self._fixed.items():
             fixed.put(start, plain(batch.column(name)))
-        for name, parts in self._kept.items():
+        for name, parts in self._pieces.items():
             array = batch.column(name)
             parts[part].append(array if pat.is_dictionary(array.type) else plain(array))
 
     def finish(self) -> Payload:
         """Return the columns."""
-        columns: dict[str, pa.Array | pa.ChunkedArray] = dict(self._whole)
+        columns: dict[str, pa.Array | pa.ChunkedArray] = dict(self._single)
         for name, fixed in self._fixed.items():
             columns[name] = fixed.finish()
-        for name, parts in self._kept.items():
+        for name, parts in self._pieces.items():
             arrays = [array for part in parts for array in part]
             columns[name] = joined(arrays) if arrays else plain(nulls(0, self._types[name]))
             parts.clear()
         return Payload(columns, self._types, source=self._source)
 
 
-def read_held(source: Source, columns: Sequence[str], context: JoinContext) -> Payload:
+def read_payload(source: Source, columns: Sequence[str], context: JoinContext) -> Payload:
     """Hold columns in memory."""
     holder = Holder(source, columns)
     if holder.columns:
@@ -135,9 +137,9 @@ def read_all(
     `holder` keeps its columns on the way, so that they need not be read again. Columns in `coded` may be
     dictionary-encoded, and `phase` is what progress is reported as.
     """
-    held = () if holder is None else holder.columns
+    holder_columns = () if holder is None else holder.columns
     # Batches without columns would have no rows either.
-    names = list(dict.fromkeys((*columns, *held))) if held else list(columns)
+    names = list(dict.fromkeys((*columns, *holder_columns))) if holder_columns else list(columns)
     names = names or source.schema.names[:1]
 
     def read(part: int) -> None:

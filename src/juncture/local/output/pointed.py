@@ -19,7 +19,7 @@ from juncture.spec.resolved import Resolved
 
 _MATCH_BYTES = 16
 """What a match takes until the output is whole: the number of the right row, and the code of its ``on``."""
-_PLACE_BYTES = 5  # what a gathered value takes beside itself: its place, and whether there is one
+_POINTER_BYTES = 5  # what a gathered value takes beside itself: its position, and whether there is one
 _KEPT = 3
 """How often a value of no fixed width is held while it is gathered: as it came, together with the others, in order."""
 
@@ -29,7 +29,7 @@ def output_row_bytes(join: ResolvedAsof, left: Source, right: Source, left_bytes
     others = [name for name in join.shown["right"] if not is_fixed(right.schema.field(name).type)]
     right_bytes += (_KEPT - 1) * right.plain_bytes_of(others) if others else 0
     pair_bytes = (
-        _MATCH_BYTES + _PLACE_BYTES + left_bytes // max(left.num_rows, 1) + right_bytes // max(right.num_rows, 1)
+        _MATCH_BYTES + _POINTER_BYTES + left_bytes // max(left.num_rows, 1) + right_bytes // max(right.num_rows, 1)
     )
     return pair_bytes * (1 if join.spec.how in ("semi", "anti") else join.spec.matches)
 
@@ -91,13 +91,13 @@ def _with_matches(
         return pa.table(columns, schema=join.output_schema)
     left_rows, here = pairs_of(pointers, keep_unmatched=how in ("left", "full"))
     right_rows = pointers[:, 0] if here is None else pointers[here]
-    known = {}
+    from_codes = {}
     if codes is not None:
         on = codes[:, 0] if here is None else codes[here]
         data_type = join.right_schema.field(join.right_on).type
-        known[join.right_on] = pa.chunked_array([join.domain.restore(on, right_rows >= 0, data_type)])
-    names = [name for name in join.shown["right"] if name not in known]
-    gathered = dict(zip(names, gather(right, names, right_rows, context, "payload"), strict=True)) | known
+        from_codes[join.right_on] = pa.chunked_array([join.domain.restore(on, right_rows >= 0, data_type)])
+    names = [name for name in join.shown["right"] if name not in from_codes]
+    gathered = dict(zip(names, gather(right, names, right_rows, context, "payload"), strict=True)) | from_codes
     selected = iter(select(left, join.shown["left"], left_rows, context))
     columns = [next(selected) if column.side == "left" else gathered[column.source] for column in join.output]
     if join.numbered:

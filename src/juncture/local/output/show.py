@@ -42,7 +42,7 @@ from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 
 Each = TypeVar("Each")
-Made = tuple[Task, Codes, Codes]
+TaskPairs = tuple[Task, Codes, Codes]
 Done = list[pa.RecordBatch]
 
 _PAIRS_LEAST = 1 << 10
@@ -75,9 +75,9 @@ class _Stream:
         self._keep = join.how in ("left", "full")
         self._sorts = prober.by_row and not prober.right.is_in_order
         self._schema = join.output_schema
-        shown = [column.source if column.side == "left" else column.filled_from for column in join.output]
+        sources = [column.source if column.side == "left" else column.filled_from for column in join.output]
         # Batches without columns would have no rows either.
-        self._columns = list(dict.fromkeys([*filter(None, shown), *prober.columns])) or join.left_schema.names[:1]
+        self._columns = list(dict.fromkeys([*filter(None, sources), *prober.columns])) or join.left_schema.names[:1]
         self._row_bytes = left.plain_bytes_of(self._columns) // max(left.num_rows, 1) + payload.row_bytes
         task_bytes = _FRUGAL_TASK_BYTES if context.threads.is_frugal else _TASK_BYTES
         self._sizes = context.threads.sizes
@@ -87,14 +87,14 @@ class _Stream:
 
     def pairs(self) -> Iterator[pa.RecordBatch]:
         """Yield pairs, and then the right rows without a match where they are kept."""
-        for batches in self._context.threads.map(self._finish, self._made(self._tasks(self._done_or_cut))):
+        for batches in self._context.threads.map(self._finish, self._in_pieces(self._tasks(self._done_or_cut))):
             yield from batches
         yield from self._unmatched_right()
 
     def semi(self) -> Iterator[pa.RecordBatch]:
         """Yield the left rows with (or without) a match."""
         matched = np.zeros(0, np.bool_)
-        for task, lefts, _ in self._context.threads.map(self._good, self._tasks(self._cut)):
+        for task, lefts, _ in self._context.threads.map(self._checked, self._tasks(self._cut)):
             if task.first == 0:
                 matched = np.zeros(task.spans.batch.num_rows, np.bool_)
             matched[lefts] = True
@@ -105,14 +105,14 @@ class _Stream:
     def _tasks(self, work: Callable[[int, pa.RecordBatch], Sequence[Each]]) -> Iterator[Each]:
         """Read the left side, and yield what some work makes of its rows, those of a batch in order."""
 
-        def made(first: int, batch: pa.RecordBatch) -> list[Each]:
+        def tasks_of(first: int, batch: pa.RecordBatch) -> list[Each]:
             # So few rows that what is made of them is still in a cache when it is looked at again.
             rows = self._sizes.slice_rows
             starts = range(0, batch.num_rows, rows)
             return [each for start in starts for each in work(first + start, batch.slice(start, rows))]
 
         tasks = read_through(
-            self._left, made, self._context, "left",
+            self._left, tasks_of, self._context, "left",
             columns=self._columns, coded=self._prober.coded, made_bytes=self._row_bytes,
             in_order=self._context.in_order,
         )  # fmt: skip
@@ -142,7 +142,7 @@ class _Stream:
         spans = spans_of(batch, match_spans, self._prober.right, most, first_row=first)
         return cut(spans, keep=self._keep and match_spans.check is None, most=most)
 
-    def _good(self, task: Task) -> Made:
+    def _checked(self, task: Task) -> TaskPairs:
         """Return a task's pairs of left row and position; if they have to be checked, without rows that lack any."""
         check = task.spans.match_spans.check
         lefts, positions = pairs_of(task, self._prober.right, keep=self._keep and check is None)
@@ -151,40 +151,40 @@ class _Stream:
             lefts, positions = lefts[good], positions[good]
         return task, lefts, positions
 
-    def _pairs(self, task: Task) -> Made:
+    def _pairs(self, task: Task) -> TaskPairs:
         """Return a task's pairs of left and right row in their order."""
-        task, lefts, positions = self._good(task)
+        task, lefts, positions = self._checked(task)
         rights = self._prober.right.rows_at(positions)
         if self._sorts:
             both = np.sort((lefts.astype(np.int64) << 32) | (rights + np.int64(1)))
             lefts, rights = (both >> 32).astype(np.int32), ((both & 0xFFFFFFFF) - 1).astype(np.int32)
         return task, lefts, rights
 
-    def _made(self, tasks: Iterator[Task | Done]) -> Iterator[Made | Task | Done]:
-        """Make pairs of the tasks that have to be checked: how much output they make, and for which rows, is seen then.
+    def _in_pieces(self, tasks: Iterator[Task | Done]) -> Iterator[TaskPairs | Task | Done]:
+        """Yield the pairs of tasks that need a check, in pieces, since the check determines the size of the output.
 
         Whether a row has a match, and in which order all of them are, may depend on more tasks than one.
         """
         had = False
-        held: list[Codes] = []
+        carryover: list[Codes] = []
         for each in self._context.threads.map(self._alone_or_pairs, tasks):
             if not isinstance(each, tuple):
                 yield each
                 continue
-            made = _with_whole_rows(each, held) if self._sorts else each
-            pieces, had = self._pieces(made, had=had)
+            pairs = _with_complete_rows(each, carryover) if self._sorts else each
+            pieces, had = self._pieces(pairs, had=had)
             yield from pieces
 
-    def _alone_or_pairs(self, task: Task | Done) -> Made | Task | Done:
+    def _alone_or_pairs(self, task: Task | Done) -> TaskPairs | Task | Done:
         return self._pairs(task) if isinstance(task, Task) and self._depends(task) else task
 
     def _depends(self, task: Task) -> bool:
         """Return whether a task's output may depend on others, or be smaller than the task can know."""
         return task.spans.match_spans.check is not None or (self._sorts and (task.continued or task.continues))
 
-    def _pieces(self, made: Made, *, had: bool) -> tuple[list[Made], bool]:
+    def _pieces(self, pairs: TaskPairs, *, had: bool) -> tuple[list[TaskPairs], bool]:
         """Return a task's pairs as pieces of bounded output, and whether its last row has had a match so far."""
-        task, lefts, rights = made
+        task, lefts, rights = pairs
         if self._keep and task.spans.match_spans.check is not None:
             lefts, rights, had = with_unmatched(task, lefts, rights, had=had)
         most = self._pairs_most
@@ -192,10 +192,10 @@ class _Stream:
             (task, lefts[start : start + most], rights[start : start + most]) for start in range(0, len(lefts), most)
         ], had
 
-    def _finish(self, made: Made | Task | Done) -> Done:
-        if isinstance(made, list):
-            return made
-        task, lefts, rights = made if isinstance(made, tuple) else self._pairs(made)
+    def _finish(self, piece: TaskPairs | Task | Done) -> Done:
+        if isinstance(piece, list):
+            return piece
+        task, lefts, rights = piece if isinstance(piece, tuple) else self._pairs(piece)
         return self._joined(task.spans.batch, task.spans.first_row, lefts, rights)
 
     def _joined(self, batch: pa.RecordBatch, first: int, lefts: Codes, rights: Codes) -> Done:
@@ -245,26 +245,26 @@ class _Stream:
             yield from pa.table(columns, schema=self._schema).to_batches()
 
 
-def _with_whole_rows(made: Made, held: list[Codes]) -> Made:
+def _with_complete_rows(pairs: TaskPairs, carryover: list[Codes]) -> TaskPairs:
     """Return a task's pairs less those of a row that goes on in the next, with all those of a row that ends here.
 
-    Pairs of each row are in the order of the right rows. `held` are the right rows that the task before excluded, and
-    afterwards those that this one excludes.
+    Pairs of each row are in the order of the right rows. `carryover` are the right rows that the task before excluded,
+    and afterwards those that this one excludes.
     """
-    task, lefts, rights = made
+    task, lefts, rights = pairs
     if task.continued:
         count = int(np.searchsorted(lefts, task.first_row, "right"))
-        held.append(rights[:count])
+        carryover.append(rights[:count])
         lefts, rights = lefts[count:], rights[count:]
         if task.continues and task.first_row == task.last_row:
             return task, lefts, rights
-        whole = np.sort(np.concatenate(held), kind="stable")
-        lefts = np.concatenate([np.full(len(whole), task.first_row, np.int32), lefts])
-        rights = np.concatenate([whole, rights])
-        held.clear()
+        row_rights = np.sort(np.concatenate(carryover), kind="stable")
+        lefts = np.concatenate([np.full(len(row_rights), task.first_row, np.int32), lefts])
+        rights = np.concatenate([row_rights, rights])
+        carryover.clear()
     if task.continues:
         count = int(np.searchsorted(lefts, task.last_row, "left"))
-        held.append(rights[count:])
+        carryover.append(rights[count:])
         lefts, rights = lefts[:count], rights[:count]
     return task, lefts, rights
 
@@ -275,8 +275,8 @@ def taken(batch: pa.RecordBatch, names: Sequence[str], rows: Codes) -> list[pa.C
 
 
 def _taken(array: pa.Array, rows: Codes, data_type: pa.DataType) -> pa.ChunkedArray:
-    whole = plain(array) if is_awkward(array.type) else array
-    return pa.chunked_array(ordered(whole, rows, data_type, (0, len(rows))), data_type)
+    values = plain(array) if is_awkward(array.type) else array
+    return pa.chunked_array(ordered(values, rows, data_type, (0, len(rows))), data_type)
 
 
 def _filled(values: pa.ChunkedArray, array: pa.Array, rows: Codes, missing: Mask) -> pa.ChunkedArray:
@@ -286,9 +286,9 @@ def _filled(values: pa.ChunkedArray, array: pa.Array, rows: Codes, missing: Mask
     pieces, count = [plain(chunk) for chunk in values.chunks], len(missing)
     others = take(plain(array), array_of(rows[missing], pa.int32()))
     # Arrow chooses by a mask among decimals of all lengths but the greatest.
-    whole = concatenated([*pieces, converted(others, pieces[0].type)])
+    combined = concatenated([*pieces, converted(others, pieces[0].type)])
     order = np.where(missing, count - 1 + np.cumsum(missing), np.arange(count))
-    return pa.chunked_array(ordered(whole, order, values.type, (0, count)), values.type)
+    return pa.chunked_array(ordered(combined, order, values.type, (0, count)), values.type)
 
 
 def columns_read(predicate: Node | None, side: Side) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-_REACHES = (1, 2, 3, 4)
+_EXTRA_BINS = (1, 2, 3, 4)
 _TRIED_ROWS = 1_000
 _NEAR_LEVELS = 3  # levels at most this far apart are merged
 _LEVEL_MAX = 63
@@ -83,7 +83,7 @@ class Bins:
 
     left: tuple[int, ...]
     right: tuple[int, ...]
-    reach: int  # most bins that a row spans on its level, beyond the first
+    extra_bins: int  # most bins that a row spans on its level, beyond the first
     unit: int = 0  # the level whose bins are numbered; higher levels group them
     hot: tuple[HotBin, ...] = ()
     left_copies: float = 1.0  # average number of bins of a left row
@@ -109,22 +109,22 @@ class _Neighbours:
         # Keys are placed one after the other on one axis, with gaps between them.
         self._scale = 0.125 / half_extent if half_extent else 1.0
         self._keys = keys
-        self._places = np.sort(np.searchsorted(keys, right.keys) + self._place(right.first))
+        self._positions = np.sort(np.searchsorted(keys, right.keys) + self._position(right.first))
         self._weight = right.weight
 
-    def _place(self, values: Floats) -> Floats:
+    def _position(self, values: Floats) -> Floats:
         with np.errstate(invalid="ignore", over="ignore"):
             return np.clip((values - self._low) * self._scale, -0.25, 0.5)
 
     def count(self, keys: Ints, low: Floats, high: Floats) -> Floats:
         """Return the approximate number of rows of each key between two values."""
         at = np.searchsorted(self._keys, keys)
-        known = (
+        has_key = (
             self._keys[np.minimum(at, len(self._keys) - 1)] == keys if len(self._keys) else np.zeros(len(keys), bool)
         )
-        first = np.searchsorted(self._places, at + self._place(low), side="left")
-        end = np.searchsorted(self._places, at + self._place(high), side="right")
-        return np.asarray(np.where(known, np.maximum(end - first, 0), 0) * self._weight, np.float64)
+        first = np.searchsorted(self._positions, at + self._position(low), side="left")
+        end = np.searchsorted(self._positions, at + self._position(high), side="right")
+        return np.asarray(np.where(has_key, np.maximum(end - first, 0), 0) * self._weight, np.float64)
 
 
 def estimated_pairs(left: SampledSide, right: SampledSide) -> float:
@@ -157,18 +157,18 @@ def choose_bins(
     neighbours = _Neighbours(tried, right) if len(tried.keys) and len(right.keys) else None
     lowest = _lowest_level(left, right) if is_real else 0
     best: tuple[float, Bins] | None = None
-    for reach in _REACHES:
-        left_needs = _needs(tried.lengths, reach, lowest)
-        right_needs = np.zeros(0, np.int64) if are_points else _needs(right.lengths, reach, lowest)
-        tops = [_needs(np.array([side.widest]), reach, lowest)[0] for side in (left, right)]
+    for extra_bins in _EXTRA_BINS:
+        left_needs = _needs(tried.lengths, extra_bins, lowest)
+        right_needs = np.zeros(0, np.int64) if are_points else _needs(right.lengths, extra_bins, lowest)
+        tops = [_needs(np.array([side.widest]), extra_bins, lowest)[0] for side in (left, right)]
         top = int(tops[0] if are_points else max(tops))
         cost, levels = _cheapest(
-            tried, left_needs, right, right_needs, neighbours, reach, lowest, top, resources.constants
+            tried, left_needs, right, right_needs, neighbours, extra_bins, lowest, top, resources.constants
         )
         # Only levels that contain rows are used.
         used_left = np.unique(_raised(levels, np.append(left_needs, tops[0]))).tolist()
         used_right = [] if are_points else np.unique(_raised(levels, np.append(right_needs, tops[1]))).tolist()
-        bins = _near(Bins(tuple(used_left), tuple(used_right), reach, unit=lowest))
+        bins = _near(Bins(tuple(used_left), tuple(used_right), extra_bins, unit=lowest))
         if best is None or cost < best[0]:
             best = cost, bins
     assert best is not None
@@ -193,12 +193,12 @@ def _lowest_level(left: SampledSide, right: SampledSide) -> int:
     return max(_LOWEST, min(_HIGHEST - _LEVEL_MAX, math.frexp(most)[1] - 40)) if most else 0
 
 
-def _needs(widths: Floats, reach: int, lowest: int) -> Ints:
-    """Return the level on which a row of a width surely spans at most ``reach`` further bins."""
+def _needs(widths: Floats, extra_bins: int, lowest: int) -> Ints:
+    """Return the level on which a row of a width surely spans at most ``extra_bins`` further bins."""
     with np.errstate(divide="ignore", over="ignore"):
         # A window that ends before it starts matches nothing on any level.
         finite = np.nextafter(np.maximum(np.nan_to_num(widths, nan=0.0), 0.0), np.inf)
-        levels = np.ceil(np.log2(finite / reach))
+        levels = np.ceil(np.log2(finite / extra_bins))
     return np.asarray(np.clip(levels, lowest, lowest + _LEVEL_MAX), np.int64)
 
 
@@ -213,7 +213,7 @@ def _cheapest(
     right: SampledSide,
     right_needs: Ints,
     neighbours: _Neighbours | None,
-    reach: int,
+    extra_bins: int,
     lowest: int,
     top: int,
     constants: Constants,
@@ -221,17 +221,17 @@ def _cheapest(
     """Return the levels of least cost of copies and comparisons, with ``top`` as the highest."""
     levels = np.unique(np.concatenate([[top], left_needs, right_needs, [max(lowest, top - 3)]]))
     levels = levels[levels <= top]
-    copy = (right.rows * (reach + 1) + (left.rows if len(right_needs) else 0)) * _copy_ns(constants)
+    copy = (right.rows * (extra_bins + 1) + (left.rows if len(right_needs) else 0)) * _copy_ns(constants)
     share = right_needs if len(right_needs) else np.zeros(0, np.int64)
     cost = np.full(len(levels), np.inf)
-    came = np.full(len(levels), -1)
+    previous = np.full(len(levels), -1)
     for i, level in enumerate(levels):
         width = 2.0**level
-        candidate_counts = _candidate_counts(neighbours, left, width, reach)
+        candidate_counts = _candidate_counts(neighbours, left, width, extra_bins)
         for j in range(-1, i):
             below = levels[j] if j >= 0 else -(2**40)
-            own = (left_needs > below) & (left_needs <= level)
-            pairs = float(candidate_counts[own].sum()) * left.weight
+            on_level = (left_needs > below) & (left_needs <= level)
+            pairs = float(candidate_counts[on_level].sum()) * left.weight
             # By symmetry, a right row on this level is compared with as many left rows around it.
             pairs += (
                 float(np.mean(candidate_counts) if len(candidate_counts) else 0.0)
@@ -241,21 +241,23 @@ def _cheapest(
             )
             total = (cost[j] if j >= 0 else 0.0) + copy + pairs * constants.bin_pair_ns
             if total < cost[i]:
-                cost[i], came[i] = total, j
+                cost[i], previous[i] = total, j
     chosen, at = [], len(levels) - 1
     while at >= 0:
         chosen.append(int(levels[at]))
-        at = int(came[at])
+        at = int(previous[at])
     return float(cost[-1]), chosen[::-1]
 
 
-def _candidate_counts(neighbours: _Neighbours | None, side: SampledSide, width: float | Floats, reach: int) -> Floats:
+def _candidate_counts(
+    neighbours: _Neighbours | None, side: SampledSide, width: float | Floats, extra_bins: int
+) -> Floats:
     """Return how many rows share the bins of each row."""
     if neighbours is None:
         return np.zeros(len(side.keys))
     # An overflow is beyond all other values, like infinity.
     with np.errstate(over="ignore"):
-        return neighbours.count(side.keys, side.first - width / 2, side.first + (reach + 0.5) * width)
+        return neighbours.count(side.keys, side.first - width / 2, side.first + (extra_bins + 0.5) * width)
 
 
 def _near(bins: Bins) -> Bins:
@@ -264,7 +266,7 @@ def _near(bins: Bins) -> Bins:
         return bins
     highest = bins.above[-1]
     left = tuple(sorted({max(level, highest) for level in bins.left}))
-    return Bins(left, bins.right, bins.reach, bins.unit)
+    return Bins(left, bins.right, bins.extra_bins, bins.unit)
 
 
 def _described(
@@ -276,12 +278,12 @@ def _described(
     resources: Resources,
 ) -> Bins:
     """Return bins with their estimates and their hot bins."""
-    own = _raised(bins.left, _needs(tried.lengths, bins.reach, min(bins.left)))
-    candidate_counts = _candidate_counts(neighbours, tried, 2.0 ** own.astype(np.float64), bins.reach)
+    own_levels = _raised(bins.left, _needs(tried.lengths, bins.extra_bins, min(bins.left)))
+    candidate_counts = _candidate_counts(neighbours, tried, 2.0 ** own_levels.astype(np.float64), bins.extra_bins)
     spanned = np.zeros(0) if not bins.right else right.lengths / 2.0 ** bins.left[0]
-    beyond = float(np.clip(spanned, 0, bins.reach).mean()) if len(spanned) else 0.0
-    left_copies = 1.0 + len(bins.above) * (bins.reach + 1)
-    right_copies = len(bins.left) * (bins.reach + 1 + beyond)
+    beyond = float(np.clip(spanned, 0, bins.extra_bins).mean()) if len(spanned) else 0.0
+    left_copies = 1.0 + len(bins.above) * (bins.extra_bins + 1)
+    right_copies = len(bins.left) * (bins.extra_bins + 1 + beyond)
     candidates = float(candidate_counts.mean()) if len(candidate_counts) else 0.0
     moved_ns = (left.rows * left_copies + right.rows * right_copies) * _copy_ns(resources.constants)
     return replace(
@@ -298,14 +300,14 @@ def _hot(bins: Bins, left: SampledSide, right: SampledSide, resources: Resources
     """Return the bins that would keep one task running after all others have ended."""
     if len(left.keys) == 0 or len(right.keys) == 0:
         return ()
-    own = _raised(bins.left, _needs(left.lengths, bins.reach, min(bins.left)))
-    width = 2.0 ** own.astype(np.float64)
+    own_levels = _raised(bins.left, _needs(left.lengths, bins.extra_bins, min(bins.left)))
+    width = 2.0 ** own_levels.astype(np.float64)
     numbers = np.floor(np.clip(left.first / width, -_LIMIT, _LIMIT)).astype(np.int64)
-    groups, counts = np.unique(np.stack([left.keys, own, numbers]), axis=1, return_counts=True)
+    groups, counts = np.unique(np.stack([left.keys, own_levels, numbers]), axis=1, return_counts=True)
     width = 2.0 ** groups[1].astype(np.float64)
     with np.errstate(over="ignore"):
         start = groups[2] * width
-        end = start + (bins.reach + 1) * width
+        end = start + (bins.extra_bins + 1) * width
     candidate_counts = _Neighbours(left, right).count(groups[0], start, end)
     rows = counts * left.weight
     copy_ns = _copy_ns(resources.constants)
@@ -414,9 +416,9 @@ class _BinJoin:
         bins = []
         for level in levels:
             first, last = (self._bin(f"{side}{end}", F.lit(level)) for end in ("from", "to"))
-            before = (F.try_subtract(first, F.lit(back).cast("long")) for back in range(self._bins.reach, 0, -1))
+            before = (F.try_subtract(first, F.lit(back).cast("long")) for back in range(self._bins.extra_bins, 0, -1))
             bins += [(level, number) for number in (*before, first)]
-            for on in range(1, 1 if is_point else self._bins.reach + 1):
+            for on in range(1, 1 if is_point else self._bins.extra_bins + 1):
                 further = F.try_add(first, F.lit(on).cast("long"))
                 bins.append((level, F.when(further <= last, further)))
         structs = [
@@ -456,11 +458,11 @@ def _placed(pairs: Pairs, name: Side, bins: Bins) -> DataFrame:
     levels = bins.left if name == "left" else bins.right
     if not levels:
         return rows.withColumn(f"{side}own", F.lit(None).cast("int"))
-    own = F.raise_error(F.lit(_TOO_LONG)).cast("int")
+    smallest = F.raise_error(F.lit(_TOO_LONG)).cast("int")
     for level in reversed(levels):
         first, last = (_number(F.col(f"{side}{end}"), F.lit(level), bins) for end in ("from", "to"))
-        own = F.when(F.try_subtract(last, first) <= bins.reach, F.lit(level)).otherwise(own)
-    return rows.withColumn(f"{side}own", F.when(F.col(f"{side}from").isNotNull(), own))
+        smallest = F.when(F.try_subtract(last, first) <= bins.extra_bins, F.lit(level)).otherwise(smallest)
+    return rows.withColumn(f"{side}own", F.when(F.col(f"{side}from").isNotNull(), smallest))
 
 
 def _number(code: Column, level: Column, bins: Bins) -> Column:

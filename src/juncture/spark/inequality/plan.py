@@ -144,10 +144,10 @@ class InequalityStatistics(Statistics):
         if pairs.is_keyed:
             self.learn_keys(name, usable["key"].to_numpy(), mine.num_rows)
         keys, first, last = (usable[column].to_numpy() for column in ("key", "first", "last"))
-        known = pairs.spans.width if pairs.spans is not None and name == "left" else None
+        width = pairs.spans.width if pairs.spans is not None and name == "left" else None
         rows = float(self.of(name).rows or 0) * share
-        side = SampledSide(keys, first, last, rows, widest=math.nextafter(known or 0.0, math.inf))
-        if known is None:
+        side = SampledSide(keys, first, last, rows, widest=math.nextafter(width or 0.0, math.inf))
+        if width is None:
             side = replace(side, widest=math.nextafter(float(side.lengths.max(initial=0.0)), math.inf))
         return replace(side, widest=_longest(name, table, side.widest))
 

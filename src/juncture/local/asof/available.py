@@ -30,12 +30,12 @@ _BUCKETS_PER_ROW = 1
 _PARTITIONS_MOST = 512
 
 
-def search_known(
+def search_available(
     slots: Slots,
     asof_codes: Ints,
     right: RightRows,
     directions: Sequence[Direction],
-    places: int,
+    candidate_count: int,
     context: JoinContext,
     *,
     at_once: bool,
@@ -53,20 +53,22 @@ def search_known(
 
         def find(direction: Direction) -> Ints:
             batch = _Sorting(buckets, loaded, right, direction, context).batch()
-            return _found(batch, slots, asof_codes, direction, places, context)
+            return _best_available(batch, slots, asof_codes, direction, candidate_count, context)
 
         return find
 
     batch_rows = max(_BATCH_ROWS, _ROWS_PER_SLOT * len(slots))
-    return search_batches(slots, right, directions, places, context, searcher, at_once=at_once, batch_rows=batch_rows)
+    return search_batches(
+        slots, right, directions, candidate_count, context, searcher, at_once=at_once, batch_rows=batch_rows
+    )
 
 
-def _found(
-    batch: Batch, slots: Slots, asof_codes: Ints, direction: Direction, places: int, context: JoinContext
+def _best_available(
+    batch: Batch, slots: Slots, asof_codes: Ints, direction: Direction, candidate_count: int, context: JoinContext
 ) -> Ints:
     """Return each slot's best known rows of a batch."""
-    tree = MaxTree(~batch.known, context)
-    best = nothing(slots, places)
+    tree = MaxTree(~batch.available_at, context)
+    best = nothing(slots, candidate_count)
 
     def find(part: tuple[int, int, int]) -> None:
         kernels.find_available(
@@ -129,15 +131,15 @@ class _Sorting:
         before = np.cumsum(counts.T.ravel()) - counts.T.ravel()
         offsets = np.ascontiguousarray(before.reshape(buckets.partitions, len(chunks)).T)
         self._ends = [0, *np.cumsum(counts.sum(axis=0)).tolist()]
-        kept = self._ends[-1]
-        self._numbers = np.empty(kept, np.int32)
-        self._on, self._known, self._pointers = (np.empty(kept, np.int64) for _ in range(3))
+        row_count = self._ends[-1]
+        self._numbers = np.empty(row_count, np.int32)
+        self._on, self._available_at, self._pointers = (np.empty(row_count, np.int64) for _ in range(3))
 
         def scatter(chunk: int) -> None:
             rows, pointer = chunks[chunk]
             bucket_sort.scatter(
                 loaded.on[rows], loaded.times[rows], numbers[rows], pointer, buckets.shift, offsets[chunk], self._on,
-                self._known, self._numbers, self._pointers,
+                self._available_at, self._numbers, self._pointers,
             )  # fmt: skip
 
         self._context.threads.run(scatter, range(len(chunks)))
@@ -155,47 +157,58 @@ class _Sorting:
 
     def batch(self) -> Batch:
         """Return the rows in the order of key, ``on`` and when they are known, and of what decides ties."""
-        buckets, kept = self._buckets, self._ends[-1]
+        buckets, row_count = self._buckets, self._ends[-1]
         groups = np.searchsorted(buckets.firsts, buckets.edges).tolist()
-        on, known, pointers = np.zeros(kept + WINDOW, np.int64), np.empty(kept, np.int64), np.empty(kept, np.int64)
-        starts = np.full(len(buckets.firsts) + 1, kept, np.int64)
+        on, available_at, pointers = (
+            np.zeros(row_count + WINDOW, np.int64),
+            np.empty(row_count, np.int64),
+            np.empty(row_count, np.int64),
+        )
+        starts = np.full(len(buckets.firsts) + 1, row_count, np.int64)
 
         def order(partition: int) -> bool:
             part = slice(*self._ends[partition : partition + 2])
             edges = buckets.edges[partition], buckets.edges[partition + 1]
-            return self._order(part, edges, groups[partition], on[part], known[part], pointers[part], starts)
+            return self._order(part, edges, groups[partition], on[part], available_at[part], pointers[part], starts)
 
         tied = any(list(self._context.threads.map(order, range(buckets.partitions))))
-        ends = np.empty(kept * (tied or self._direction.forward), np.int32)
+        ends = np.empty(row_count * (tied or self._direction.forward), np.int32)
         if len(ends):
-            mark_runs(on[:kept], starts, ends)
+            mark_runs(on[:row_count], starts, ends)
         if tied:
-            pointers = with_ties_broken(pointers, ends, known, self._right, self._context)
-        return Batch(on, starts, ends, known, pointers)
+            pointers = with_ties_broken(pointers, ends, available_at, self._right, self._context)
+        return Batch(on, starts, ends, available_at, pointers)
 
     def _order(
-        self, part: slice, edges: tuple[int, int], group: int, on: Ints, known: Ints, pointers: Ints, starts: Ints
+        self,
+        part: slice,
+        edges: tuple[int, int],
+        group: int,
+        on: Ints,
+        available_at: Ints,
+        pointers: Ints,
+        starts: Ints,
     ) -> bool:
         """Sort the rows of a partition, and return whether some may be equal."""
         long_buckets = np.empty((len(on) // bucket_sort.LONG, 2), np.int64)
         state, (low, high) = np.zeros(bucket_sort.STATES, np.int64), edges
         bucket_sort.order_partition(
-            self._numbers[part], self._on[part], self._known[part], self._pointers[part], part.start, low, high,
-            self._buckets.firsts, group, on, known, pointers, starts, long_buckets, state,
+            self._numbers[part], self._on[part], self._available_at[part], self._pointers[part], part.start, low, high,
+            self._buckets.firsts, group, on, available_at, pointers, starts, long_buckets, state,
         )  # fmt: skip
-        found = long_buckets[: state[bucket_sort.LONG_BUCKETS]]
-        if len(found):
-            _sort_runs(found, on, known, pointers, self._context.alone())
+        unsorted_runs = long_buckets[: state[bucket_sort.LONG_BUCKETS]]
+        if len(unsorted_runs):
+            _sort_runs(unsorted_runs, on, available_at, pointers, self._context.alone())
             # The kernel looked for equal rows before.
             return True
         return bool(state[bucket_sort.TIED])
 
 
-def _sort_runs(runs: Ints, on: Ints, known: Ints, pointers: Ints, context: JoinContext) -> None:
+def _sort_runs(runs: Ints, on: Ints, available_at: Ints, pointers: Ints, context: JoinContext) -> None:
     """Sort some runs by value and availability code, stably."""
     sizes = runs[:, 1] - runs[:, 0]
     numbers = np.repeat(np.arange(len(runs)), sizes)
-    places = np.arange(len(numbers)) + np.repeat(runs[:, 0] - np.cumsum(sizes) + sizes, sizes)
-    order = places[order_of([numbers, on[places], known[places]], context)]
-    for column in (on, known, pointers):
-        column[places] = column[order]
+    candidate_count = np.arange(len(numbers)) + np.repeat(runs[:, 0] - np.cumsum(sizes) + sizes, sizes)
+    order = candidate_count[order_of([numbers, on[candidate_count], available_at[candidate_count]], context)]
+    for column in (on, available_at, pointers):
+        column[candidate_count] = column[order]
