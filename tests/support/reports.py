@@ -10,7 +10,7 @@ import pyarrow as pa
 from juncture.planner.explain.meaning import explanations_of
 from juncture.planner.report import Distances, MatchReport
 from juncture.spec.asof import ResolvedAsof
-from juncture.testing.asof import available_at_values, limits, places
+from juncture.testing.asof import available_at_values, limits, order_values
 from juncture.testing.output import with_computed
 from juncture.testing.pairs import passing
 from juncture.testing.rows import keys, unit_of
@@ -20,7 +20,7 @@ __all__ = ["expected_report"]
 
 def expected_report(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> MatchReport:
     left, right = with_computed(join, left, right)
-    left_on, right_on = places(join, left, right)
+    left_on, right_on = order_values(join, left, right)
     left_keys, right_keys = (
         keys(table, names, nulls_equal=join.nulls_equal)
         for table, names in ((left, join.left_by), (right, join.right_by))

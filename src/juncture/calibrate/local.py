@@ -46,9 +46,9 @@ def measure_local(report: Callable[[str], object] = str, *, rows: int = 1_000_00
     side = 2 * int(rows**0.5)
     crowd, others = _table(generator, side, rows), _table(generator, side, rows)
     # No block can be skipped by its bounds, and few pairs match.
-    apart = Where("l.at * r.odd = r.at * l.odd + 1", allow_cross=True)
+    residual = Where("l.at * r.odd = r.at * l.odd + 1", allow_cross=True)
     nested_pair_ns, block_pair_ns = (
-        _core_ns(crowd, others, apart, algorithm) / side**2 for algorithm in ("nested_loop", "block_nested_loop")
+        _core_ns(crowd, others, residual, algorithm) / side**2 for algorithm in ("nested_loop", "block_nested_loop")
     )
     report("equality joins")
     by_keys = _equality(*(table.select(["at", "place"]) for table in (large, second, small)))
@@ -73,17 +73,17 @@ def _equality(large: pa.Table, second: pa.Table, small: pa.Table) -> dict[str, f
     large, second, small = (_with_distant_keys(table) for table in (large, second, small))
     # Each row of the large table also matches in the small one.
     near = pa.table({"at": large["at"], "place": np.resize(small["place"].to_numpy(), rows)})
-    hashed, whole = _core_ns(near, small, join, "hash"), _core_ns(large, second, join, "hash")
+    hashed, in_one_piece = _core_ns(near, small, join, "hash"), _core_ns(large, second, join, "hash")
     equi_probe_ns = hashed / rows
     in_pieces, on_disk = (_core_ns(large, second, join, "grace", memory) for memory in (None, _LITTLE_MEMORY))
     return {
         "dense_key_ns": dense_key_ns,
         "equi_probe_ns": equi_probe_ns,
-        "hash_build_ns": (whole - 2 * rows * equi_probe_ns) / (rows * cores),
+        "hash_build_ns": (in_one_piece - 2 * rows * equi_probe_ns) / (rows * cores),
         "partition_ns": (_core_ns(near, small, join, "parallel_hash") - hashed) / rows,
         "merge_left_ns": _core_ns(near, small, join, "sort_merge") / rows,
         "merge_right_ns": _core_ns(small, near, join, "sort_merge") / rows,
-        "restore_ns": (in_pieces - whole) / rows,
+        "restore_ns": (in_pieces - in_one_piece) / rows,
         "spill_ns": (on_disk - in_pieces) / (large.nbytes + second.nbytes + 2 * rows * HELD_ROW_BYTES),
     }
 
@@ -95,15 +95,15 @@ def _with_distant_keys(table: pa.Table) -> pa.Table:
 
 def _table(generator: np.random.Generator, rows: int, keys: int) -> pa.Table:
     """Return rows in random order, with a number that differs by 1 between neighbours."""
-    place = generator.permutation(rows)
+    index = generator.permutation(rows)
     # Text keys, the common case; integers would be cheaper.
     names = pa.array([f"key {number}" for number in range(max(keys // 1_000, 1))])
     return pa.table(
         {
             "at": generator.integers(0, 1 << 40, rows),
-            "place": place,
+            "place": index,
             "key": names.take(pa.array(generator.integers(0, len(names), rows))),
-            "odd": 2 * place + 1,
+            "odd": 2 * index + 1,
         }
     )
 

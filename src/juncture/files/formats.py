@@ -50,9 +50,9 @@ def format_of(path: str, *, named: str | None, argument: str, inside: Sequence[P
 
         check_choice("--format", named, FORMATS)
     by_name = (each for each in map(format_by_name, (Path(path), *inside)) if each is not None)
-    known = next(by_name, None) or next((each for each in FORMATS if each == named), None)
-    if known or Path(path).is_dir():
-        return known or "parquet"
+    chosen = next(by_name, None) or next((each for each in FORMATS if each == named), None)
+    if chosen or Path(path).is_dir():
+        return chosen or "parquet"
     raise SpecError(
         f"{argument} {path} has no extension of a known format. Expected one of {', '.join(_ENDINGS)}. Rename it, or "
         f"pass --format {', '.join(FORMATS[:-1])} or {FORMATS[-1]}.",

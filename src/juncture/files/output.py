@@ -35,13 +35,13 @@ def check_target(target: Path, *, overwrite: bool, inputs: Sequence[Path] = ()) 
         return
     if not overwrite:
         raise PlanError(f"{target} exists. Pass --overwrite to replace it, or another -o.", name="JN-OUTPUT-EXISTS")
-    place = target.resolve()
+    target_path = target.resolve()
     for path in map(Path.resolve, inputs):
-        if place == path or path in place.parents:
+        if target_path == path or path in target_path.parents:
             raise PlanError(
                 f"{target} is an input of the join, so it is not replaced. Pass another -o.", name="JN-OUTPUT-INPUT"
             )
-        if place in path.parents:
+        if target_path in path.parents:
             raise PlanError(
                 f"{target} contains an input of the join, so it is not replaced. Pass another -o.",
                 name="JN-OUTPUT-INPUT",

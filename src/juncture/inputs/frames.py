@@ -83,9 +83,9 @@ class ArrowAnswer:
     schema: pa.Schema
 
     @classmethod
-    def of(cls, join: Resolved, given: Schemas) -> Self:
+    def of(cls, join: Resolved, schemas: Schemas) -> Self:
         """Return the result of a join of tables with these input schemas."""
-        schema = join.user_schema(*given)
+        schema = join.user_schema(*schemas)
         run = _with_numbers(join)
         if not schema.names:
             # Without columns, rows cannot be counted.
@@ -114,7 +114,7 @@ class FrameAnswer:
     fields: pa.Schema  # the columns without row numbers
 
     @classmethod
-    def of(cls, join: Resolved, given: Schemas, left: Frame, right: Frame | None) -> Self:
+    def of(cls, join: Resolved, schemas: Schemas, left: Frame, right: Frame | None) -> Self:
         """Return the result of a join of a frame and another table with these input schemas."""
         right_frame = right if type(right) is type(left) else None
         sides: tuple[Side, ...] = ("left",)
@@ -126,10 +126,10 @@ class FrameAnswer:
             if (column.filled_from is not None if column.side == "left" else right_frame is None)
         )
         names = [column.name for column in others] + [each.name for each in join.aggregates]
-        described = join.user_schema(*given)
+        described = join.user_schema(*schemas)
         fields = pa.schema([described.field(name) for name in names])
         run = replace(_with_numbers(join), output=others, numbered=sides)
-        answer = cls(join, run, left, right_frame, run.user_schema(*given), fields)
+        answer = cls(join, run, left, right_frame, run.user_schema(*schemas), fields)
         # Unsupported types raise before any row is read.
         answer.table([])
         return answer

@@ -53,12 +53,12 @@ class PandasFrame:
         self._frame = frame
         arrays = {name: _as_arrow(frame[name], name, side) for name in _names(frame, side)}
         left_out: list[str] = []
-        for place, name in enumerate(frame.index.names):
+        for level, name in enumerate(frame.index.names):
             if not isinstance(name, str) or name in arrays or frame.index.names.count(name) > 1:
                 continue
             try:
                 if side == "left":
-                    arrays[name] = _as_arrow(frame.index.get_level_values(place).to_series(), name, side)
+                    arrays[name] = _as_arrow(frame.index.get_level_values(level).to_series(), name, side)
             except SchemaError:
                 pass
             if name not in arrays:
@@ -110,9 +110,9 @@ class PandasFrame:
             return taken
         fills = {column.name for column in rows.join.output if column.filled_from is not None}
         levels = []
-        for place, name in enumerate(index.names):
+        for level, name in enumerate(index.names):
             filling = rows.columns.column(str(name)) if name in fills and name not in self._frame.columns else None
-            levels.append(_rows_of(_values(index.get_level_values(place)), rows.left, filling, str(name)))
+            levels.append(_rows_of(_values(index.get_level_values(level)), rows.left, filling, str(name)))
         if isinstance(index, pd.MultiIndex):
             return pd.MultiIndex.from_arrays(levels, names=index.names)
         labels: pd.Index[Any] = pd.Index(levels[0], dtype=levels[0].dtype, name=index.name, tupleize_cols=False)
@@ -170,12 +170,12 @@ def _rows_of(values: Values, rows: Ints, filling: pa.ChunkedArray | None = None,
         return _taken(values, rows)
     if filling is None:
         return _with_missing(values, rows)
-    own = _taken(values, rows[~lacking])
+    present = _taken(values, rows[~lacking])
     others = _as_pandas(_arrow_rows(filling, np.flatnonzero(lacking)), values, name)
-    places = np.empty(len(rows), np.int64)
-    places[~lacking] = np.arange(len(own))
-    places[lacking] = np.arange(len(own), len(rows))
-    return _taken(_concatenated(own, others), places)
+    positions = np.empty(len(rows), np.int64)
+    positions[~lacking] = np.arange(len(present))
+    positions[lacking] = np.arange(len(present), len(rows))
+    return _taken(_concatenated(present, others), positions)
 
 
 def _taken(values: Values, rows: Ints) -> Values:
@@ -219,10 +219,10 @@ def _with_missing(values: Values, rows: Ints) -> Values:
     return pd.api.extensions.take(_native(values), rows, allow_fill=True)
 
 
-def _concatenated(own: Values, others: Values) -> Values:
-    if isinstance(own.dtype, pd.CategoricalDtype):
-        return pd.api.types.union_categoricals([own, others])
-    parts = [pd.Series(part) for part in (own, others) if len(part)]
+def _concatenated(values: Values, others: Values) -> Values:
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        return pd.api.types.union_categoricals([values, others])
+    parts = [pd.Series(part) for part in (values, others) if len(part)]
     return _values(pd.concat(parts, ignore_index=True))
 
 
@@ -242,7 +242,7 @@ def _as_pandas(column: pa.ChunkedArray, like: Values | None, name: str) -> Value
     if hasattr(dtype, "__from_arrow__") and not isinstance(dtype, pd.DatetimeTZDtype):
         if column.null_count and type(dtype) is pd.IntervalDtype:
             # Intervals of integers cannot represent missing ends.
-            return _with_missing(_as_pandas(column.drop_null(), like, name), _places(column))
+            return _with_missing(_as_pandas(column.drop_null(), like, name), _source_rows(column))
         return dtype.__from_arrow__(column)
     if isinstance(dtype, pd.CategoricalDtype):
         return _as_categories(column, dtype, name)
@@ -266,7 +266,7 @@ def _as_pandas(column: pa.ChunkedArray, like: Values | None, name: str) -> Value
     return _values(series if dtype is None or series.dtype == dtype else series.astype(dtype))
 
 
-def _places(column: pa.ChunkedArray) -> Ints:
+def _source_rows(column: pa.ChunkedArray) -> Ints:
     """Return the position of each value among the non-null values, and -1 for null."""
     there = column.is_valid().to_numpy()
     return np.where(there, np.cumsum(there) - 1, -1)

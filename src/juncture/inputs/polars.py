@@ -159,7 +159,7 @@ def _is_unreadable(data_type: pa.DataType) -> bool:
         return _is_unreadable(data_type.value_type)
     if pat.is_timestamp(data_type) and data_type.tz is not None:
         return not _is_named_zone(data_type.tz)
-    inner = [data_type.field(place).type for place in range(data_type.num_fields)]
+    inner = [data_type.field(index).type for index in range(data_type.num_fields)]
     # Polars reads small decimals in lists and structs, but panics when it copies them.
     if any(pat.is_decimal32(each) or pat.is_decimal64(each) for each in inner):
         return True

@@ -33,11 +33,11 @@ def useful_parts(join: ResolvedAsof, codes: Callable[[], Ints], limits: Words, s
     if len(on) == 0:
         return []
     first, last = (join.domain.step_of(int(end)) for end in (on.min(), on.max()))
-    low, high = join.reach(first, last, None if join.tolerance is None else int(np.max(limits)))
+    low, high = join.right_range(first, last, None if join.tolerance is None else int(np.max(limits)))
     return parts_within(source, join.right_on, join.domain, low, high)
 
 
-def within_reach(join: ResolvedInequality, left: Source, right: Source, context: JoinContext) -> Source:
+def within_right_range(join: ResolvedInequality, left: Source, right: Source, context: JoinContext) -> Source:
     """Return the right side of a join without the row groups that the window of no left row reaches.
 
     Only constant ends of a range join prune, and only right rows that are not needed without a match.
@@ -47,11 +47,11 @@ def within_reach(join: ResolvedInequality, left: Source, right: Source, context:
     ends = [bound for bound in (join.lower, join.upper) if bound is not None and bound.constant is not None]
     if not ends or join.how in ("right", "full") or not isinstance(right, ParquetSource):
         return right
-    found = [extent_of(ends, join.domain) for ends in all_ends(left, join.left_on, context)]
-    extents = [each for each in found if each is not None]
+    ranges = [extent_of(ends, join.domain) for ends in all_ends(left, join.left_on, context)]
+    extents = [each for each in ranges if each is not None]
     if not extents:
         return right.only([])
-    low, high = join.reach(min(first for first, _ in extents), max(last for _, last in extents))
+    low, high = join.right_range(min(first for first, _ in extents), max(last for _, last in extents))
     return right.only(parts_within(right, join.right_on, join.domain, low, high))
 
 

@@ -208,7 +208,7 @@ class Domain(ABC):
         with localcontext(prec=DISTANCE_DIGITS):
             return exact * self.step.denominator / self.step.numerator
 
-    def whole(self, steps: Decimal, *, up: bool = False) -> int | float:
+    def whole_steps(self, steps: Decimal, *, up: bool = False) -> int | float:
         """Return a distance in whole steps; the nearest float for floats."""
         return math.ceil(steps) if up else math.floor(steps)
 
@@ -313,9 +313,9 @@ class Domain(ABC):
             pairs = zip(self.steps(one), self.steps(other), strict=True)
             return np.array([0.0 if x is None or y is None else float(abs(x - y)) for x, y in pairs])
         # Differences of 64-bit integers fit in 64 bits without a sign.
-        apart: Words = np.maximum(a, b).view(np.uint64) - np.minimum(a, b).view(np.uint64)
+        gaps: Words = np.maximum(a, b).view(np.uint64) - np.minimum(a, b).view(np.uint64)
         valid = both(here, there)
-        return apart if valid is None else np.where(valid, apart, np.uint64(0))
+        return gaps if valid is None else np.where(valid, gaps, np.uint64(0))
 
     def compared(self, one: pa.Array, other: pa.Array) -> tuple[Mask, Mask, Mask | None]:
         """Return which values are less than others, which are greater, and which pairs are neither null nor NaN.

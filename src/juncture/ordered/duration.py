@@ -75,12 +75,12 @@ def duration_ns(value: str | TimeLength, *, argument: str) -> int:
 @lru_cache(maxsize=_TEXTS)
 def _nanoseconds(text: str) -> int | None:
     """Return the nanoseconds of a text; None if it is no duration."""
-    whole = _WHOLE.fullmatch(text)
-    parts = [] if whole is None else _PART.findall(whole[2])
-    if whole is None or any(unit not in _UNIT_OF for _, unit in parts):
+    match = _WHOLE.fullmatch(text)
+    parts = [] if match is None else _PART.findall(match[2])
+    if match is None or any(unit not in _UNIT_OF for _, unit in parts):
         return None
     total = sum(int(number) * NANOSECONDS[_UNIT_OF[unit]] for number, unit in parts)
-    return -total if whole[1] == "-" else total
+    return -total if match[1] == "-" else total
 
 
 def format_duration(nanoseconds: int) -> str:

@@ -162,7 +162,7 @@ class Floats(Domain):
         """Return the codes of floats. Integers have the code of the nearest float, which keeps the order."""
         return Rough(_codes_of)
 
-    def whole(
+    def whole_steps(
         self,
         steps: Decimal,
         *,
@@ -212,17 +212,17 @@ class Floats(Domain):
 
     def around(self, codes: Ints, distances: Words) -> tuple[Ints, Ints]:
         """Return the codes at some distances below and above, rounded outward."""
-        own, far = floats_of(codes), np.ascontiguousarray(distances).view(np.float64)
+        values, far = floats_of(codes), np.ascontiguousarray(distances).view(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
-            far = far + (np.abs(own) + far) * _SLACK + np.finfo(np.float64).tiny
-            low, high = own - far, own + far
+            far = far + (np.abs(values) + far) * _SLACK + np.finfo(np.float64).tiny
+            low, high = values - far, values + far
         return np.where(np.isnan(low), MIN_CODE, float_codes(low)), float_codes(high)
 
     def mirrored(self, codes: Ints, others: Ints, *, later: bool) -> Ints:  # noqa: ARG002 - both directions include equal distances
         """Return the farthest codes on the opposite side that may be as near as others."""
-        own, other = floats_of(codes), floats_of(others)
+        values, other = floats_of(codes), floats_of(others)
         with np.errstate(over="ignore", invalid="ignore"):
-            far = np.abs(own - other)
+            far = np.abs(values - other)
         low, high = self.around(codes, far.view(np.uint64))
         return np.where(others > codes, low, high)
 

@@ -324,8 +324,8 @@ class SqlDecimals(SqlDomain):
         """Return whether a distance is at most a number of steps."""
         with localcontext(prec=100):
             limit = Decimal(constant).scaleb(-self._scale)
-            whole, fraction = divmod(limit, 1)
-            high, low = divmod(whole, _LOW)
+            integer, fraction = divmod(limit, 1)
+            high, low = divmod(integer, _LOW)
         if self._is_wide:
             if high >= 2**63:
                 return F.lit(True)
@@ -341,8 +341,8 @@ class SqlDecimals(SqlDomain):
 def _split(value: Column) -> list[Column]:
     """Return a decimal or an integer as three words."""
     fraction = value % F.lit(Decimal(1))
-    whole = (value - fraction).cast("decimal(38,0)")
-    return _words(F.call_function("div", whole, F.lit(_LOW)), whole % F.lit(_LOW), fraction)
+    integer = (value - fraction).cast("decimal(38,0)")
+    return _words(F.call_function("div", integer, F.lit(_LOW)), integer % F.lit(_LOW), fraction)
 
 
 def _words(high: Column, low: Column, fraction: Column) -> list[Column]:
@@ -386,10 +386,10 @@ class SqlDates(_SqlTimes):
         return steps * F.lit(_DAY_MICROS)
 
     def _steps(self, distance: Column, _data_type: pa.DataType, /, *, upper: bool) -> tuple[Column, Column, Column]:
-        whole, day = _whole_micros(distance), F.lit(_DAY_MICROS)
-        days, rest = F.call_function("div", whole, day), whole % day
+        micros, day = _whole_micros(distance), F.lit(_DAY_MICROS)
+        days, rest = F.call_function("div", micros, day), micros % day
         rounded = days - (rest < 0).cast("long") if upper else days + (rest > 0).cast("long")
-        return rounded, rest == 0, whole > 0
+        return rounded, rest == 0, micros > 0
 
 
 @dataclass(frozen=True)

@@ -152,9 +152,9 @@ class _Clock(Times):
 
     def steps(self, array: pa.Array) -> list[Any]:
         """Return the values in the unit."""
-        whole = array.cast(pa.int32() if array.type.bit_width == 32 else pa.int64())
+        integers = array.cast(pa.int32() if array.type.bit_width == 32 else pa.int64())
         factor = self._units_in(array.type)
-        return [None if value is None else value * factor for value in whole.to_pylist()]
+        return [None if value is None else value * factor for value in integers.to_pylist()]
 
 
 @dataclass(frozen=True)

@@ -68,11 +68,11 @@ class Tuples(Domain):
         def codes(array: pa.Array) -> tuple[Ints, Mask | None]:
             packed, valid, room = np.zeros(len(array), np.int64), None, _CODE_BITS - 1
             for part, column in zip(parts, array.flatten(), strict=True):
-                own, there = part.codes(plain(column))
+                part_codes, there = part.codes(plain(column))
                 valid = both(valid, there)
                 least = np.int64(-(2 ** (part.bits - 1)))
                 # Without a sign, since the first of 64 bits would be one.
-                digits = (np.clip(own, least, ~least) - least).view(np.uint64)
+                digits = (np.clip(part_codes, least, ~least) - least).view(np.uint64)
                 taken = min(part.bits, room)
                 room -= taken
                 packed |= (digits >> np.uint64(part.bits - taken) << np.uint64(room)).view(np.int64) if taken else 0

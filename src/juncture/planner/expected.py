@@ -45,10 +45,10 @@ def expected_rows(planning: PlanningInput) -> Estimate:
         terms.append(_others(left, matches.left))
     if how in ("right", "full"):
         terms.append(_others(right, matches.right))
-    known = [term for term in terms if term is not None]
-    if len(known) < len(terms):
+    counts = [term for term in terms if term is not None]
+    if len(counts) < len(terms):
         return Estimate(value=None, source=matches.how)
-    return Estimate(value=round(sum(known)), source=matches.how)
+    return Estimate(value=round(sum(counts)), source=matches.how)
 
 
 def _others(rows: int | None, matched: float | None) -> float | None:
@@ -119,10 +119,10 @@ def _range_matches(planning: PlanningInput) -> _Matches:
         return _Matches(how=why)
     keys, among = 1, ""
     if join.left_by:
-        known = [side.distinct_keys for side in (left, right) if side.distinct_keys is not None]
-        if not known:
+        distinct_counts = [side.distinct_keys for side in (left, right) if side.distinct_keys is not None]
+        if not distinct_counts:
             return _Matches(how="keys not sampled")
-        keys = max(1, *known)
+        keys = max(1, *distinct_counts)
         among = f" / {keys:,} distinct keys"
     how = f"{left.rows:,} * {right.rows:,} rows{among} * {share:.2g}, {why}"
     return _spread(left.rows * right.rows / keys * share, left.rows, right.rows, how)
@@ -264,8 +264,8 @@ def _in_jvm(planning: PlanningInput, algorithm: Algorithm) -> Estimate:
     copies = _copies(planning, algorithm)
     moved = left.bytes * copies[0] + right.bytes * copies[1]
     # Adaptive execution makes as many tasks of small partitions as there are cores.
-    together = min(_TOGETHER_BYTES, moved / planning.resources.cores) / max(moved, 1)
-    share = max(1 / planning.partitions, together)
+    parallel_share = min(_TOGETHER_BYTES, moved / planning.resources.cores) / max(moved, 1)
+    share = max(1 / planning.partitions, parallel_share)
     if algorithm.holds is not None:
         smaller = min(left.bytes, right.bytes)
         return _part(smaller * TABLE_FACTOR, share, "as a table in the JVM, of the smaller side only")
@@ -284,7 +284,7 @@ def _part(total: float | None, share: float, where: str) -> Estimate:
     return _estimate(None if total is None else total * share, f"{share:.1%} of all rows, {where}")
 
 
-def _estimate(held: float | None, how: str) -> Estimate:
-    if held is None:
+def _estimate(figure: float | None, how: str) -> Estimate:
+    if figure is None:
         return Estimate(value=None, source="what is held is not counted")
-    return Estimate(value=round(held), source=how)
+    return Estimate(value=round(figure), source=how)

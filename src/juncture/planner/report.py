@@ -129,7 +129,7 @@ class MatchReport:
 
     def __repr__(self) -> str:
         lines = list(self.lines())
-        label, count = (max(len(line[place]) for line in lines) for place in (0, 1))
+        label, count = (max(len(line[index]) for line in lines) for index in (0, 1))
         rows = [f"{name:<{label}}  {rows:>{count}}  {share:>7}  {why}".rstrip() for name, rows, share, why in lines]
         return "\n".join([*rows, *(f"{name:<{label}}  {words}" for name, words in self.distance())])
 

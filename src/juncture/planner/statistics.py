@@ -167,27 +167,29 @@ _NO_FIGURES = SideStats()
 _FIGURES = tuple(each.name for each in fields(SideStats) if each.name != "provenance")
 
 
-def combined(given: SideStats, found: SideStats) -> SideStats:
+def combined(user_stats: SideStats, statistics: SideStats) -> SideStats:
     """Return what was found, and what the caller gives where nothing was: a word does not stand against the data."""
-    if given == _NO_FIGURES:
-        return found
+    if user_stats == _NO_FIGURES:
+        return statistics
     figures: dict[str, Any] = {}
     provenance: dict[str, str] = {}
     for name in _FIGURES:
-        measured, declared = getattr(found, name), getattr(given, name)
+        measured, declared = getattr(statistics, name), getattr(user_stats, name)
         if measured is None and declared is None:
             continue
         figures[name] = declared if measured is None else measured
-        provenance[name] = GIVEN if measured is None else against(found.provenance.get(name, ""), measured, declared)
+        provenance[name] = (
+            GIVEN if measured is None else against(statistics.provenance.get(name, ""), measured, declared)
+        )
     return SideStats(**figures, provenance=provenance)
 
 
-def against(source: str, seen: Any, declared: Any) -> str:
+def against(source: str, measured: Any, declared: Any) -> str:
     """Return where a figure comes from, and what the caller had declared if that was something else."""
-    if declared is None or declared == seen:
+    if declared is None or declared == measured:
         return source
-    shown = f"{declared:,}" if isinstance(declared, int | float) and not isinstance(declared, bool) else str(declared)
-    return f"{source}, given: {shown}"
+    text = f"{declared:,}" if isinstance(declared, int | float) and not isinstance(declared, bool) else str(declared)
+    return f"{source}, given: {text}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -254,7 +254,7 @@ class FixedColumn:
             self._validity()[positions] = valid[rows]
 
     def put_pointed(self, _part: int, array: pa.Array, pointers: Ints, first: int, positions: Positions) -> None:
-        """Copy the rows that some pointers name to the pointers' positions; `first` is the array's first row."""
+        """Copy the rows that pointers at some positions name to these; `first` is the array's first row."""
         values, valid = raw_values(array, self._item), validity(array)
         if self._item == np.uint64 and values.ndim == 1:
             kernels.scatter_pointed(values, pointers, first, positions, self._values)

@@ -98,9 +98,9 @@ def freeze_aggregates(agg: Agg | None) -> dict[str, tuple[Call, ...]] | None:
     frozen = {}
     for column, functions in agg.items():
         check_name("agg", column)
-        several = isinstance(functions, Sequence) and not isinstance(functions, str)
-        calls = list(functions) if several and not _is_call(functions) else [functions]
-        if not calls or (not several and not isinstance(functions, str)) or len(set(map(str, calls))) != len(calls):
+        is_list = isinstance(functions, Sequence) and not isinstance(functions, str)
+        calls = list(functions) if is_list and not _is_call(functions) else [functions]
+        if not calls or (not is_list and not isinstance(functions, str)) or len(set(map(str, calls))) != len(calls):
             raise SpecError(
                 f"agg[{column!r}]={functions!r} is not a function or a list of different functions. Expected for "
                 'example "mean" or ["min", "max"].',
@@ -134,11 +134,11 @@ def _frozen_call(column: str, call: Any) -> Call:
                 name="JN-AGGREGATE-ARGUMENT",
             )
         return str(function)
-    shown = f'("quantile", {QUANTILE})' if function == "quantile" else f'("{function}", "column")'
+    form = f'("quantile", {QUANTILE})' if function == "quantile" else f'("{function}", "column")'
     if len(parts) != 2:
         raise SpecError(
             f"agg[{column!r}]={call!r} needs an argument: {_TAKES[function]}. Pass for example agg={{{column!r}: "
-            f"{shown}}}.",
+            f"{form}}}.",
             name="JN-AGGREGATE-ARGUMENT",
         )
     argument = parts[1]
@@ -147,7 +147,7 @@ def _frozen_call(column: str, call: Any) -> Call:
         if not is_number or not 0 <= argument <= 1:
             raise SpecError(
                 f"agg[{column!r}]={call!r} is not a quantile between 0 and 1. Pass for example agg={{{column!r}: "
-                f"{shown}}}.",
+                f"{form}}}.",
                 name="JN-AGGREGATE-ARGUMENT",
             )
         return function, float(argument)
@@ -188,14 +188,14 @@ def resolve_aggregates(
     for window, (column, (function, argument)) in product(windows, calls):
         ending = [] if window is None else [window]
         name = "_".join([*([] if column == ROWS else [column]), function, *_named(argument), *ending])
-        shown = free_name(name, suffix, taken, f"agg[{column!r}]={function!r}")
+        output_name = free_name(name, suffix, taken, f"agg[{column!r}]={function!r}")
         if column == ROWS:
-            aggregates.append(Aggregate(shown, None, function, pa.int64(), window=window))
+            aggregates.append(Aggregate(output_name, None, function, pa.int64(), window=window))
             continue
         if function in OF_TWO:
             _check_second(function, right.field(str(argument)))
         data_type = _result_type(function, right.field(column))
-        aggregates.append(Aggregate(shown, column, function, data_type, argument, window))
+        aggregates.append(Aggregate(output_name, column, function, data_type, argument, window))
     if have_order(aggregates):
         check_ties(right, tie_columns)
     return tuple(aggregates)
@@ -291,9 +291,9 @@ def _is_number(data_type: pa.DataType) -> bool:
     return bool(pat.is_integer(data_type) or pat.is_floating(data_type) or pat.is_decimal(data_type))
 
 
-def _has_least(field: pa.Field, asked: str) -> bool:
+def _has_least(field: pa.Field, purpose: str) -> bool:
     """Return whether the values of a column have a least one; raise SchemaError for ordered categories."""
-    check_order(field, purpose=asked, side="right")
+    check_order(field, purpose=purpose, side="right")
     data_type = plain_type(field.type)
     is_time = pat.is_date(data_type) or pat.is_timestamp(data_type) or pat.is_duration(data_type)
     return _is_number(data_type) or bool(is_time)

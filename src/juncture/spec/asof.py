@@ -134,7 +134,7 @@ class ResolvedAsof(Resolved):
             spec = replace(spec, ties="greatest")
         return replace(self, spec=spec)
 
-    def reach(self, first: Any, last: Any, distance: int | float | None) -> tuple[Any, Any]:
+    def right_range(self, first: Any, last: Any, distance: int | float | None) -> tuple[Any, Any]:
         """Return the least and the greatest right ``on`` of matches of left rows in a range; None if unlimited.
 
         ``distance`` is the greatest distance of a match (None if unlimited). All are in steps of the domain.
@@ -405,4 +405,4 @@ def _resolve_tolerance(tolerance: Distance | None, domain: Domain, left: pa.Sche
     steps = in_steps("tolerance", tolerance, domain, left)
     if steps.is_infinite():
         return None
-    return Tolerance(constant=domain.whole(steps))
+    return Tolerance(constant=domain.whole_steps(steps))

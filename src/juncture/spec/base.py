@@ -107,11 +107,12 @@ class Spec(ABC):
             )
         arguments = {name: value for name, value in values.items() if name != "kind"}
         spec: Any = cls
-        known = {each.name for each in fields(spec)}
+        argument_names = {each.name for each in fields(spec)}
         for name, value in arguments.items():
-            if name not in known:
+            if name not in argument_names:
                 raise SpecError(
-                    f"{cls.__name__} has no argument {name!r}. {did_you_mean(name, known)}", name="JN-ARGUMENT-UNKNOWN"
+                    f"{cls.__name__} has no argument {name!r}. {did_you_mean(name, argument_names)}",
+                    name="JN-ARGUMENT-UNKNOWN",
                 )
             # The columns of `agg` may have any name.
             arguments[name] = value if name == "agg" else restored(value)
@@ -165,7 +166,7 @@ class OrderedSpec(KeyedSpec):
 
     def on_names(self) -> tuple[str, str]:
         """Return the names of the left and the right ``on`` in messages: ``(date, seq)`` and ``(day, n + 1)``."""
-        lefts, rights = ([str(pair[place]) for pair in self.on_pairs()] for place in (0, 1))
+        lefts, rights = ([str(pair[index]) for pair in self.on_pairs()] for index in (0, 1))
         return (lefts[0], rights[0]) if len(lefts) == 1 else (f"({', '.join(lefts)})", f"({', '.join(rights)})")
 
 

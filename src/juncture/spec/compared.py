@@ -215,8 +215,8 @@ class ComparedColumns:
 
     def field(self, side: Side, name: str) -> pa.Field:
         """Return a value as it is named in messages."""
-        own, computed = (self.left if side == "left" else self.right).field(name), self.computed[side]
-        return own.with_name(value_named(computed, name).label) if computed else own
+        input_field, computed = (self.left if side == "left" else self.right).field(name), self.computed[side]
+        return input_field.with_name(value_named(computed, name).label) if computed else input_field
 
     def is_null(self, pair: tuple[str, str]) -> bool:
         """Return whether both values of a pair have the null type."""
@@ -273,7 +273,7 @@ class ComparedColumns:
 
     def tuple_of(self, names: Sequence[str], side: Side) -> str:
         """Append a tuple of several values, and return its name."""
-        parts = [(f"part{place}", plain_type(self.type(side, each))) for place, each in enumerate(names)]
+        parts = [(f"part{index}", plain_type(self.type(side, each))) for index, each in enumerate(names)]
         values = tuple(self.value(side, each) for each in names)
         return self._add(side, f"({', '.join(names)})", pa.struct(parts), lambda name: TupleOf(name, values))
 
@@ -351,9 +351,9 @@ def output_columns(
                 name="JN-FILL-TYPE",
             )
         fills[left_name] = left_key, right_key
-    shown = columns.own("left").names
-    output = [OutputColumn(name, "left", *fills.get(name, (name,))) for name in shown]
-    taken = set(shown)
+    left_names = columns.own("left").names
+    output = [OutputColumn(name, "left", *fills.get(name, (name,))) for name in left_names]
+    taken = set(left_names)
     dropped = {right_name for _, _, left_name, right_name in repeated if left_name is not None}
     for name in columns.own("right").names:
         if name in dropped:

@@ -99,15 +99,15 @@ def _with_floats(
     columns: ComparedColumns, pair: tuple[str, str], kinds: tuple[str, str], *, nulls_equal: bool
 ) -> list[tuple[str, str]]:
     """Return the pairs to compare for equality of floats with wide integers or decimals."""
-    place = kinds.index("float")
-    other = pair[1 - place]
+    index = kinds.index("float")
+    other = pair[1 - index]
     result = list(pair)
     if "decimal" in kinds:
-        result[1 - place] = columns.expression(
-            f"CAST({columns.sql(other, SIDES[1 - place])} AS DOUBLE)", SIDES[1 - place], of=other
+        result[1 - index] = columns.expression(
+            f"CAST({columns.sql(other, SIDES[1 - index])} AS DOUBLE)", SIDES[1 - index], of=other
         )
         return [(result[0], result[1])]
-    if pat.is_uint64(plain_type(columns.type(SIDES[1 - place], other))):
+    if pat.is_uint64(plain_type(columns.type(SIDES[1 - index], other))):
         left, right = columns.value("left", pair[0]).label, columns.value("right", pair[1]).label
         raise SchemaError(
             f"{left!r} and {right!r} are 64-bit unsigned integers and floats, which do not compare exactly. Cast one "
@@ -115,10 +115,10 @@ def _with_floats(
             name="JN-TYPE-INEXACT",
         )
     # A float that is not a 64-bit integer equals none, and becomes null.
-    floats = columns.sql(pair[place], SIDES[place])
-    whole = f"CAST({floats} AS BIGINT)"
-    text = f"CASE WHEN {whole} = {floats} THEN {whole} END"
-    result[place] = columns.expression(text, SIDES[place], of=pair[place])
+    floats = columns.sql(pair[index], SIDES[index])
+    integer = f"CAST({floats} AS BIGINT)"
+    text = f"CASE WHEN {integer} = {floats} THEN {integer} END"
+    result[index] = columns.expression(text, SIDES[index], of=pair[index])
     if not nulls_equal:
         return [(result[0], result[1])]
     # Distinguishes these nulls from the original ones.
@@ -172,15 +172,15 @@ def _common_integer(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 def _common_decimal(*types: pa.DataType) -> pa.DataType | None:
     """Return the decimal that represents all values of integers and decimals, or None."""
-    whole = scale = 0
+    integer_digits = scale = 0
     for each in map(plain_type, types):
         if pat.is_null(each):
             continue
         digits, after = (each.precision, each.scale) if pat.is_decimal(each) else (_digits(each), 0)
-        whole, scale = max(whole, digits - after), max(scale, after)
-    if whole + scale > _WIDE_DIGITS_MAX:
+        integer_digits, scale = max(integer_digits, digits - after), max(scale, after)
+    if integer_digits + scale > _WIDE_DIGITS_MAX:
         return None
-    return (pa.decimal128 if whole + scale <= _DIGITS_MAX else pa.decimal256)(whole + scale, scale)
+    return (pa.decimal128 if integer_digits + scale <= _DIGITS_MAX else pa.decimal256)(integer_digits + scale, scale)
 
 
 def _digits(data_type: pa.DataType) -> int:

@@ -133,7 +133,7 @@ class ResolvedTable:
         return self.join.how == "inner"
 
     @property
-    def shown(self) -> Resolved:
+    def right_output(self) -> Resolved:
         """The join with an output of the right columns only."""
         return replace(self.join, output=self.columns, aggregates=self.aggregates)
 
@@ -145,7 +145,7 @@ class ResolvedTable:
     @property
     def keeping(self) -> Resolved:
         """The join that keeps all rows of the spine, with an output of the right columns only."""
-        return replace(self.shown, how="left", spec=replace(self.join.spec, how="left"))
+        return replace(self.right_output, how="left", spec=replace(self.join.spec, how="left"))
 
 
 def check_tables(tables: Any) -> dict[str, Right]:
@@ -170,19 +170,19 @@ def check_tables(tables: Any) -> dict[str, Right]:
 def resolve_table(name: str, right: Right, spine: pa.Schema, schema: pa.Schema, taken: set[str]) -> ResolvedTable:
     """Validate a right table against the spine, and name its columns, which are added to the names in ``taken``."""
     join: Resolved = right.spec.resolve(spine, schema)
-    own = [column for column in join.output if column.side == "right"]
-    shown: dict[str, Any] = {column.source: column for column in own}
+    right_columns = [column for column in join.output if column.side == "right"]
+    outputs: dict[str, Any] = {column.source: column for column in right_columns}
     if join.aggregates:
-        shown = {each.name: each for each in join.aggregates}
-    wanted: dict[str, str | None] = dict.fromkeys(shown)
+        outputs = {each.name: each for each in join.aggregates}
+    wanted: dict[str, str | None] = dict.fromkeys(outputs)
     if right.columns is not None:
         wanted = dict(right.columns) if isinstance(right.columns, Mapping) else dict.fromkeys(right.columns)
     for column in wanted:
-        if column not in shown:
-            raise _not_shown(column, right, schema, list(shown))
+        if column not in outputs:
+            raise _not_in_output(column, right, schema, list(outputs))
     columns, aggregates = list[OutputColumn](), list[Aggregate]()
     for source, new_name in wanted.items():
-        each = shown[source]
+        each = outputs[source]
         output = _free(source if new_name is None else new_name, new_name is not None, right, taken)
         taken.add(output)
         if isinstance(each, Aggregate):
@@ -226,22 +226,22 @@ def _check_single(spec: Any) -> None:
         )
 
 
-def _not_shown(column: str, right: Right, schema: pa.Schema, shown: list[str]) -> SchemaError:
+def _not_in_output(column: str, right: Right, schema: pa.Schema, names: list[str]) -> SchemaError:
     if column in schema.names:
         why = "agg= replaces the columns" if right.spec.agg else "it equals a column of the spine"
         return SchemaError(
-            f"columns={column!r} is not in the output of this table, because {why}. Expected one of {shown}.",
+            f"columns={column!r} is not in the output of this table, because {why}. Expected one of {names}.",
             name="JN-COLUMN-HIDDEN",
         )
     return SchemaError(
-        f"columns={column!r} is not a column of this table. {did_you_mean(column, shown)}", name="JN-COLUMN-MISSING"
+        f"columns={column!r} is not a column of this table. {did_you_mean(column, names)}", name="JN-COLUMN-MISSING"
     )
 
 
-def _free(name: str, is_given: bool, right: Right, taken: set[str]) -> str:
+def _free(name: str, is_explicit: bool, right: Right, taken: set[str]) -> str:
     """Return the name of an output column, with the suffix if it is taken and not chosen by the caller."""
-    output = name if is_given else right.prefix + name
-    if output in taken and not is_given:
+    output = name if is_explicit else right.prefix + name
+    if output in taken and not is_explicit:
         output += right.spec.suffix
     if output in taken:
         raise SchemaError(

@@ -86,7 +86,7 @@ class ResolvedRange(ResolvedInequality):
         """Return the column of a side that places a row in the order."""
         return (self.left_on if side == "left" else self.right_on,)
 
-    def reach(self, first: float, last: float) -> tuple[float | None, float | None]:
+    def right_range(self, first: float, last: float) -> tuple[float | None, float | None]:
         """Return the least and the greatest right ``on`` that left rows can match; None if no constant limits it.
 
         ``first`` and ``last`` are the least and the greatest left ``on``, in steps of the domain.
@@ -258,8 +258,8 @@ def _constant_bound(argument: str, value: Distance, steps: Decimal, domain: Doma
             "None for no limit.",
             name="JN-DISTANCE-VALUE",
         )
-    whole = domain.whole(steps, up=argument == "lower")
-    return Bound(constant=whole, closed=closed or whole != steps)
+    rounded = domain.whole_steps(steps, up=argument == "lower")
+    return Bound(constant=rounded, closed=closed or rounded != steps)
 
 
 def _around(windows: Sequence[tuple[Bound | None, Bound | None]]) -> tuple[Bound | None, Bound | None]:

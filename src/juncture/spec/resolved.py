@@ -81,11 +81,11 @@ class Resolved:
     def output_schema(self) -> pa.Schema:
         """The schema of the output: columns of the inputs with their types, row numbers, then the aggregates."""
         schemas = {"left": self.left_schema, "right": self.right_schema}
-        shown = [(c.name, schemas[c.side].field(c.source).type) for c in self.output]
-        return pa.schema([*shown, *self._number_fields, *((each.name, each.type) for each in self.aggregates)])
+        fields = [(c.name, schemas[c.side].field(c.source).type) for c in self.output]
+        return pa.schema([*fields, *self._number_fields, *((each.name, each.type) for each in self.aggregates)])
 
     @cached_property
-    def shown(self) -> dict[Side, list[str]]:
+    def output_names(self) -> dict[Side, list[str]]:
         """The columns of each side that the output shows."""
         return {side: [column.source for column in self.output if column.side == side] for side in SIDES}
 
@@ -113,14 +113,18 @@ class Resolved:
         """
         lacking = {"left": self.how in ("right", "full"), "right": self.how != "inner"}
         fields = []
-        for column, shown in zip(self.output, self.output_schema, strict=False):
-            own = self._given(column.side, column.source, left, right)
-            filling = own if column.filled_from is None else self._given("right", column.filled_from, left, right)
-            data_type = own.type if is_null_type(own.type) and is_null_type(filling.type) else shown.type
+        for column, output_field in zip(self.output, self.output_schema, strict=False):
+            field = self._input_field(column.side, column.source, left, right)
+            filling = (
+                field if column.filled_from is None else self._input_field("right", column.filled_from, left, right)
+            )
+            data_type = field.type if is_null_type(field.type) and is_null_type(filling.type) else output_field.type
             both = {
-                key: value for key, value in (own.metadata or {}).items() if (filling.metadata or {}).get(key) == value
+                key: value
+                for key, value in (field.metadata or {}).items()
+                if (filling.metadata or {}).get(key) == value
             }
-            is_nullable = own.nullable or lacking[column.side]
+            is_nullable = field.nullable or lacking[column.side]
             fields.append(pa.field(column.name, data_type, is_nullable, both or None))
         fields += self._number_fields
         for aggregate in self.aggregates:
@@ -132,7 +136,7 @@ class Resolved:
         metadata = {key: value for key, value in (left.metadata or {}).items() if key != LEFT_OUT}
         return pa.schema(fields, metadata or None)
 
-    def _given(self, side: Side, name: str, left: pa.Schema, right: pa.Schema) -> pa.Field:
+    def _input_field(self, side: Side, name: str, left: pa.Schema, right: pa.Schema) -> pa.Field:
         """Return the input field of a column; of a conversion, in its target type."""
         schema, value = left if side == "left" else right, self.value(side, name)
         if isinstance(value, Column) or value.own is None:
@@ -195,7 +199,7 @@ class Resolved:
     def right_payload(self) -> tuple[str, ...]:
         """The right columns that the output shows, by their names in the right table."""
         fills = {c.filled_from for c in self.output if c.filled_from}
-        return tuple(name for name in self.right_schema.names if name in fills or name in self.shown["right"])
+        return tuple(name for name in self.right_schema.names if name in fills or name in self.output_names["right"])
 
     def compared(self, side: Side) -> tuple[str, ...]:
         """Return the columns of a side that decide which rows match."""
@@ -213,7 +217,7 @@ class Resolved:
     def needed(self, side: Side) -> tuple[str, ...]:
         """Return the columns of a side that decide which rows match, or that the output shows."""
         filling = self.right_payload if side == "right" else ()
-        return tuple(dict.fromkeys((*self.compared(side), *self.shown[side], *filling)))
+        return tuple(dict.fromkeys((*self.compared(side), *self.output_names[side], *filling)))
 
 
 def refuse_computed(join: Resolved, what: str) -> None:

@@ -71,7 +71,7 @@ class SideOrder:
                 "a smaller delay.",
                 name="JN-ARGUMENT-VALUE",
             )
-        delay = domain.whole(steps)
+        delay = domain.whole_steps(steps)
         column = plain_column(node, schema, domain) if isinstance(node, Column) else None
         return cls(order, side, node, domain, delay, column)
 

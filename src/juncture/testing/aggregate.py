@@ -86,17 +86,17 @@ def _column(
 def _lists(cells: list[list[tuple[pa.ChunkedArray, int]]], data_type: pa.DataType) -> pa.ChunkedArray:
     chunks = []
     for row in cells:
-        whole = _together([cell(column, place) for column, place in row], data_type.value_type)
+        values = _array_of([cell(column, row_number) for column, row_number in row], data_type.value_type)
         offsets = pa.array([0, len(row)], pa.int32())
-        chunks.append(pa.ListArray.from_arrays(offsets, whole, type=data_type))
+        chunks.append(pa.ListArray.from_arrays(offsets, values, type=data_type))
     return pa.chunked_array(chunks, data_type)
 
 
-def _together(cells: list[pa.Array], data_type: pa.DataType) -> pa.Array:
+def _array_of(cells: list[pa.Array], data_type: pa.DataType) -> pa.Array:
     """Return single values as one array. Arrow does not unify dictionaries of nested values."""
     if pat.is_dictionary(data_type):
         indices = pa.array(range(len(cells)), data_type.index_type)
-        items = _together(cells, data_type.value_type)
+        items = _array_of(cells, data_type.value_type)
         return pa.DictionaryArray.from_arrays(indices, items, ordered=data_type.ordered)
     return pa.concat_arrays([pa.nulls(0, data_type), *(encoded(each, data_type) for each in cells)])
 
@@ -121,7 +121,7 @@ def _number(aggregate: Aggregate, cells: list[Any]) -> Any:
     if aggregate.function == "count":
         return count
     if aggregate.function == "count_distinct":
-        return sum(not any(compare(one, other) == 0 for other in cells[:place]) for place, one in enumerate(cells))
+        return sum(not any(compare(one, other) == 0 for other in cells[:index]) for index, one in enumerate(cells))
     if not count:
         return None
     if aggregate.function in ("median", "quantile"):
@@ -148,9 +148,9 @@ def _number(aggregate: Aggregate, cells: list[Any]) -> Any:
 def _quantile(cells: list[Any], share: float) -> float:
     """Return the interpolated value at a share of the way from the least to the greatest."""
     ordered = sorted(cells, key=cmp_to_key(compare))
-    place = share * (len(ordered) - 1)
-    below = math.floor(place)
-    one, other, part = ordered[below], ordered[math.ceil(place)], place - below
+    position = share * (len(ordered) - 1)
+    below = math.floor(position)
+    one, other, part = ordered[below], ordered[math.ceil(position)], position - below
     if part == 0 or compare(one, other) == 0:
         return float(one)
     if any(isinstance(each, float) and not math.isfinite(each) for each in (one, other)):

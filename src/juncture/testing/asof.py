@@ -29,10 +29,10 @@ def asof_join(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> pa.Table:
 def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[list[int]]:
     """Yield, for each left row, its matching right rows, best first."""
     spec = join.spec
-    left_on, right_on = places(join, left, right)
+    left_on, right_on = order_values(join, left, right)
     left_keys = keys(left, join.left_by, nulls_equal=spec.nulls_equal)
     right_keys = keys(right, join.right_by, nulls_equal=spec.nulls_equal)
-    asof_values, known = available_at_values(join, left, right)
+    asof_values, available_at = available_at_values(join, left, right)
     allowed = passing(join.where, left, right)
     tie_values = list(zip(*(values(right[name]) for name in join.tie_columns), strict=True))
     by_ties = tie_order(tie_values or [()] * right.num_rows)
@@ -47,7 +47,7 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
     def rank(a: tuple[tuple[Any, ...], Any, int], b: tuple[tuple[Any, ...], Any, int]) -> int:
         return (
             sign(a[0], b[0])
-            or sign(known[b[2]], known[a[2]])
+            or sign(available_at[b[2]], available_at[a[2]])
             or (by_ties(a[2], b[2]) if spec.ties == "first" else by_ties(b[2], a[2]))
         )
 
@@ -59,7 +59,12 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
         near: list[tuple[tuple[Any, ...], Any, int]] = []
         for other in others:
             other_on = right_on[other]
-            if other_on is None or right_keys[other] != key or known[other] is None or known[other] > asof_values[row]:
+            if (
+                other_on is None
+                or right_keys[other] != key
+                or available_at[other] is None
+                or available_at[other] > asof_values[row]
+            ):
                 continue
             if (spec.direction == "backward" and other_on > on) or (spec.direction == "forward" and other_on < on):
                 continue
@@ -71,12 +76,17 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
         # One more than needed, to detect a broken tie.
         nearest = nsmallest(spec.matches + 1, near, key=cmp_to_key(rank))
         best, rest = nearest[: spec.matches], nearest[spec.matches :]
-        if spec.ties == "error" and rest and rest[0][1] == best[-1][1] and known[rest[0][2]] == known[best[-1][2]]:
+        if (
+            spec.ties == "error"
+            and rest
+            and rest[0][1] == best[-1][1]
+            and available_at[rest[0][2]] == available_at[best[-1][2]]
+        ):
             raise DataError(f"Right rows tie for left row {row}, and ties='error'.", name="JN-TIE")
         yield [other for _, _, other in best]
 
 
-def places(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> tuple[list[Any], list[Any]]:
+def order_values(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> tuple[list[Any], list[Any]]:
     """Return the order of the rows of both sides as numbers; None where a row matches nothing."""
     left_on = on_values(left[join.left_on])
     right_on = on_values(right[join.right_on])

@@ -43,12 +43,12 @@ def assemble(join: Resolved, left: pa.Table, right: pa.Table, pairs: list[Pair])
     schema = join.user_schema(left.schema, right.schema)
     arrays = []
     for column, field in zip(join.output, schema, strict=False):
-        own = left[column.source] if column.side == "left" else right[column.source]
+        source = left[column.source] if column.side == "left" else right[column.source]
         cells: list[Cell | None] = []
         for left_row, right_row in pairs:
             row = left_row if column.side == "left" else right_row
             if row is not None:
-                cells.append((own, row))
+                cells.append((source, row))
             elif column.filled_from is not None and right_row is not None:
                 cells.append((right[column.filled_from], right_row))
             else:
@@ -60,11 +60,11 @@ def assemble(join: Resolved, left: pa.Table, right: pa.Table, pairs: list[Pair])
 def gathered(cells: list[Cell | None], data_type: pa.DataType) -> pa.ChunkedArray:
     """Return a column of some values, one at a time, since Arrow's ``take`` does not support all types."""
     chunks = []
-    for place in cells:
-        if place is None:
+    for cell_position in cells:
+        if cell_position is None:
             chunks.append(pa.nulls(1, data_type))
             continue
-        column, row = place
+        column, row = cell_position
         same = column.type == data_type
         chunks += column.slice(row, 1).chunks if same else [encoded(cell(column, row), data_type)]
     return pa.chunked_array(chunks, data_type)

@@ -37,16 +37,16 @@ def types_in(data: bytes, names: Sequence[str], options: TextOptions, *, has_hea
     """Return the column types that one slice needs."""
     fixed = _fixed(names, options)
     table = _parsed(data, names, options, fixed, has_header=has_header)
-    found: dict[str, ColumnType] = {}
+    types: dict[str, ColumnType] = {}
     for field, column in zip(table.schema, table.columns, strict=True):
-        found[field.name] = field.type
+        types[field.name] = field.type
         if pat.is_timestamp(field.type) and field.name not in fixed:
-            found[field.name] = _microseconds(column)
-    numeric = [name for name, kind in found.items() if name not in fixed and kind in (pa.int64(), pa.float64())]
+            types[field.name] = _microseconds(column)
+    numeric = [name for name, kind in types.items() if name not in fixed and kind in (pa.int64(), pa.float64())]
     if numeric:
         texts = _parsed(data, names, options, dict.fromkeys(numeric, pa.string()), has_header=has_header, only=numeric)
-        found.update((name, numbers_of(texts[name])) for name in numeric)
-    return found
+        types.update((name, numbers_of(texts[name])) for name in numeric)
+    return types
 
 
 def read(data: bytes, names: Sequence[str], schema: pa.Schema, options: TextOptions, *, has_header: bool) -> pa.Table:
@@ -57,10 +57,10 @@ def read(data: bytes, names: Sequence[str], schema: pa.Schema, options: TextOpti
 
 def _fixed(names: Sequence[str], options: TextOptions) -> dict[str, pa.DataType]:
     """Return the types of the columns that are not inferred."""
-    given = {name: options.types[name] for name in names if name in options.types}
+    chosen = {name: options.types[name] for name in names if name in options.types}
     if not options.is_all_text:
-        return given
-    return {**{name: pa.string() for name in names if name not in options.found}, **given}
+        return chosen
+    return {**{name: pa.string() for name in names if name not in options.found}, **chosen}
 
 
 def _parsed(

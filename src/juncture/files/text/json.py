@@ -29,23 +29,23 @@ def types_in(data: bytes, options: TextOptions) -> dict[str, ColumnType]:
     """Return the column types that one slice needs."""
     table = ndjson.read_json(BytesIO(data))
     texts = _parsed(data, {name: pa.string() for name in _texts(table.schema)})
-    found: dict[str, ColumnType] = {}
+    types: dict[str, ColumnType] = {}
     for field in table.schema:
         name, kind = field.name, field.type
         if name in options.types:
-            found[name] = options.types[name]
+            types[name] = options.types[name]
         elif name in texts.column_names:
-            found[name] = _time_type(texts[name])
+            types[name] = _time_type(texts[name])
         else:
-            found[name] = numbers_of(table[name].cast(pa.string())) if pat.is_integer(kind) else kind
-    floats = [name for name, kind in found.items() if kind == pa.float64() and name not in options.types]
+            types[name] = numbers_of(table[name].cast(pa.string())) if pat.is_integer(kind) else kind
+    floats = [name for name, kind in types.items() if kind == pa.float64() and name not in options.types]
     for name in floats:
-        found[name] = Numbers(fits_integers=False, is_plain=False)
+        types[name] = Numbers(fits_integers=False, is_plain=False)
     if _LONG_NUMBER.search(data):
-        nested = [name for name, kind in found.items() if not isinstance(kind, Numbers) and _holds_floats(kind)]
+        nested = [name for name, kind in types.items() if not isinstance(kind, Numbers) and _holds_floats(kind)]
         if floats or nested:
-            found.update(_numbers(data, floats, nested))
-    return found
+            types.update(_numbers(data, floats, nested))
+    return types
 
 
 def read(data: bytes, schema: pa.Schema) -> pa.Table:

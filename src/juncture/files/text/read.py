@@ -135,10 +135,10 @@ class TextFiles:
         """Return the column types after one more slice."""
         with self._parsing(each.path):
             if self.format == "csv":
-                found = csv.types_in(each.data, each.names, self.options, has_header=each.has_header)
+                slice_types = csv.types_in(each.data, each.names, self.options, has_header=each.has_header)
             else:
-                found = json.types_in(each.data, self.options)
-        return found if types is None else joined(types, found, self.format, each.path)
+                slice_types = json.types_in(each.data, self.options)
+        return slice_types if types is None else joined(types, slice_types, self.format, each.path)
 
     def _schema_of(self, types: dict[str, ColumnType] | None) -> pa.Schema:
         if types is None:
@@ -212,14 +212,14 @@ def _first(lines: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _slices_of(blocks: Iterator[bytes], slice_bytes: int) -> Iterator[bytes]:
-    held: list[bytes] = []
+    buffer: list[bytes] = []
     for block in blocks:
-        held.append(block)
-        if sum(map(len, held)) >= slice_bytes:
-            lines, newline, rest = b"".join(held).rpartition(b"\n")
-            held = [rest]
+        buffer.append(block)
+        if sum(map(len, buffer)) >= slice_bytes:
+            lines, newline, rest = b"".join(buffer).rpartition(b"\n")
+            buffer = [rest]
             if newline:
                 yield lines + newline
-    if (rest := b"".join(held)).strip():
+    if (rest := b"".join(buffer)).strip():
         # Arrow ignores a header without a line end.
         yield rest if rest.endswith(b"\n") else rest + b"\n"

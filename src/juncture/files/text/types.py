@@ -73,14 +73,14 @@ def numbers_of(texts: pa.ChunkedArray) -> Numbers:
     plain = unsigned.filter(is_plain)
     point = pc.find_substring(plain, ".")
     length = pc.utf8_length(plain)
-    whole = pc.if_else(pc.less(point, 0), length, point)
+    integer_digits = pc.if_else(pc.less(point, 0), length, point)
     fraction = pc.if_else(pc.less(point, 0), 0, pc.subtract(pc.subtract(length, point), 1))
     return Numbers(
         fits_integers=pc.all(is_whole).as_py() and fits_integers,
         fits_floats=fits_floats,
         is_plain=pc.all(is_plain).as_py(),
         starts_with_zero=pc.any(pc.match_substring_regex(unsigned, "^0[0-9]")).as_py(),
-        whole_digits=pc.max(whole).as_py() or 1,
+        whole_digits=pc.max(integer_digits).as_py() or 1,
         fraction_digits=pc.max(fraction).as_py() or 0,
     )
 
@@ -96,9 +96,9 @@ def _fits(wholes: pa.ChunkedArray) -> tuple[bool, bool]:
     return True, bool(np.array_equal(np.where(floats < 2.0**63, floats, 0).astype(np.int64), integers))
 
 
-def _is_float(whole: str) -> bool:
-    number = float(whole)
-    return math.isfinite(number) and int(number) == int(whole)
+def _is_float(text: str) -> bool:
+    number = float(text)
+    return math.isfinite(number) and int(number) == int(text)
 
 
 TextFormat = Literal["csv", "json"]
@@ -120,29 +120,29 @@ def joined(
                 name="JN-FILE-COLUMNS",
             )
         return {name: _common(before[name], new[name]) for name in before}
-    known = dict(before)
-    for name, found in new.items():
-        old = known.get(name, found)
-        if len({_json_kind(old), _json_kind(found)} - {"null"}) > 1:
+    types = dict(before)
+    for name, new_type in new.items():
+        old = types.get(name, new_type)
+        if len({_json_kind(old), _json_kind(new_type)} - {"null"}) > 1:
             raise DataError(
-                f"{path} has {_type(found)} values in column {name!r}, which has {_type(old)} values "
+                f"{path} has {_type(new_type)} values in column {name!r}, which has {_type(old)} values "
                 "before. Expected values of one type, or null. Write the values in one type.",
                 name="JN-FILE-COLUMNS",
             )
-        known[name] = _common(old, found)
-    return known
+        types[name] = _common(old, new_type)
+    return types
 
 
-def schema_of(found: Mapping[str, ColumnType], text_format: TextFormat, paths: Sequence[Path]) -> pa.Schema:
+def schema_of(types: Mapping[str, ColumnType], text_format: TextFormat, paths: Sequence[Path]) -> pa.Schema:
     """Return the schema of a table, after all slices."""
-    for name, each in found.items():
+    for name, each in types.items():
         if text_format == "json" and isinstance(each, Numbers) and pat.is_string(each.type):
             raise DataError(
                 f"{paths[0]} has numbers in column {name!r} that no type represents exactly. Write "
                 f"them as text, in quotes, or set a type: --type '{name}=double'.",
                 name="JN-NUMBER-PRECISION",
             )
-    return pa.schema([(name, _type(each)) for name, each in found.items()])
+    return pa.schema([(name, _type(each)) for name, each in types.items()])
 
 
 def as_text(schema: pa.Schema) -> pa.Schema:
@@ -150,19 +150,19 @@ def as_text(schema: pa.Schema) -> pa.Schema:
     return pa.schema([each.with_type(pa.string()) if pat.is_null(each.type) else each for each in schema])
 
 
-def _type(found: ColumnType) -> pa.DataType:
-    return found.type if isinstance(found, Numbers) else found
+def _type(column_type: ColumnType) -> pa.DataType:
+    return column_type.type if isinstance(column_type, Numbers) else column_type
 
 
-def _json_kind(found: ColumnType) -> str:
+def _json_kind(column_type: ColumnType) -> str:
     """Return the JSON kind of a type. Unlike CSV, JSON distinguishes numbers from text."""
-    if isinstance(found, Numbers) or pat.is_decimal(found):
+    if isinstance(column_type, Numbers) or pat.is_decimal(column_type):
         return "number"
-    if pat.is_nested(found):
-        return "list" if pat.is_list(found) else "object"
-    if pat.is_boolean(found) or pat.is_null(found):
-        return str(found)
-    return "number" if pat.is_integer(found) or pat.is_floating(found) else "text"
+    if pat.is_nested(column_type):
+        return "list" if pat.is_list(column_type) else "object"
+    if pat.is_boolean(column_type) or pat.is_null(column_type):
+        return str(column_type)
+    return "number" if pat.is_integer(column_type) or pat.is_floating(column_type) else "text"
 
 
 def _common(before: ColumnType, new: ColumnType) -> ColumnType:

@@ -85,7 +85,7 @@ class SourceOrder:
                     f"{argument}={value!r} of source {name!r} exceeds the range of its order. Pass a smaller distance.",
                     name="JN-ARGUMENT-VALUE",
                 )
-            distances.append(domain.whole(steps))
+            distances.append(domain.whole_steps(steps))
         return cls(column, data_type, *distances)
 
     def codes(self, values: pa.Array) -> Ints | None:

@@ -37,13 +37,16 @@ def execute(
     there are several pieces, all shown columns are written to disk, once or twice.
     """
     room_bytes = context.memory.reserve("left rows and their matches", _LEFT_SHARE).total_bytes
-    left_bytes, right_bytes = left.plain_bytes_of(join.shown["left"]), right.plain_bytes_of(join.shown["right"])
+    left_bytes, right_bytes = (
+        left.plain_bytes_of(join.output_names["left"]),
+        right.plain_bytes_of(join.output_names["right"]),
+    )
     output_bytes = left.num_rows * output_row_bytes(join, left, right, left_bytes, right_bytes)
     free_bytes = context.memory.total_bytes * _OUTPUT_SHARE - output_bytes
     # Shown columns of files are decoded in the same pass as the others, if there is room for them.
-    near = left.buffering(join.shown["left"]) if left_bytes <= free_bytes else left
-    far = right.buffering(join.shown["right"]) if merges and right_bytes <= free_bytes else right
-    search = Search(join, near, far, context, merges=merges, keep_codes=join.right_on in join.shown["right"])
+    near = left.buffering(join.output_names["left"]) if left_bytes <= free_bytes else left
+    far = right.buffering(join.output_names["right"]) if merges and right_bytes <= free_bytes else right
+    search = Search(join, near, far, context, merges=merges, keep_codes=join.right_on in join.output_names["right"])
     if left.num_rows * search.row_bytes <= room_bytes and free_bytes >= 0:
         matches = search.run(room_bytes)
         context.memory.release()

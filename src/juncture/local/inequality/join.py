@@ -26,7 +26,7 @@ from juncture.local.keys import Keys
 from juncture.local.output.pairs import MatchSpans, Prober
 from juncture.local.output.payload import Holder, Payload
 from juncture.local.output.show import checking, show
-from juncture.local.prune import within_reach
+from juncture.local.prune import within_right_range
 from juncture.ordered.arithmetic import TooWideError
 from juncture.predicate.language.nodes import columns
 from juncture.runtime.context import JoinContext
@@ -77,7 +77,7 @@ def execute(
     constant ends are not read. Columns of intervals of the left side are read twice, so that wrong ones are reported
     before anything is yielded.
     """
-    right = within_reach(join, left, right, context)
+    right = within_right_range(join, left, right, context)
     return _in_memory(join, left, right, context.streaming(UNDER_WAY_SHARE), method=method or _method_of(join))
 
 
@@ -90,7 +90,7 @@ def execute_on_disk(
     block. Both sides are written once, and left rows that match several blocks again; the output is sorted by the left
     rows on disk, too.
     """
-    right = within_reach(join, left, right, context)
+    right = within_right_range(join, left, right, context)
     return stream_merged(join, left, right, _key_ranges, partial(_in_memory, method=_method_of(join)), context)
 
 

@@ -154,7 +154,7 @@ def _table_of(schema: pa.Schema, left: Source, answers: Answers, kept: Ints | No
     own = pa.Table.from_batches(restore_types(rows.to_batches(), schema), schema)
     columns, fields = list(own.columns), list(schema)
     for each, given in answers:
-        added = each.columns(each.table.names, kept, each.table.shown.user_schema(schema, given.schema), context)
+        added = each.columns(each.table.names, kept, each.table.right_output.user_schema(schema, given.schema), context)
         columns += added.columns
         fields += list(added.schema)
     metadata = {key: value for key, value in (schema.metadata or {}).items() if key != LEFT_OUT}
@@ -174,10 +174,10 @@ def _as_frame(spine: InputTable, frame: Frame, answers: Answers, kept: Ints | No
         by_number = [column.name for column in table.columns] if right_frame is not None else []
         others = [name for name in table.names if name not in by_number]
         joined = Joined(
-            join=table.shown,
+            join=table.right_output,
             left=rows,
             right=None if pointers is None or right_frame is None else np.ascontiguousarray(pointers[rows]),
-            columns=each.columns(others, kept, table.shown.user_schema(spine.schema, given.schema), context),
+            columns=each.columns(others, kept, table.right_output.user_schema(spine.schema, given.schema), context),
         )
         tables.append(frame.joined(right_frame, joined))
     return frame.beside(tables)

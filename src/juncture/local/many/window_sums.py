@@ -19,7 +19,7 @@ from juncture.kernels.intrinsics import WINDOW
 from juncture.local.asof.sides import RightRows
 from juncture.local.asof.slot_index import Scratch, SlotIndex, batches_of
 from juncture.local.inequality.conditions import CodedCondition
-from juncture.local.prune import within_reach
+from juncture.local.prune import within_right_range
 from juncture.local.reasons import CodedKeys
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE, TooWideError
 from juncture.ordered.domain import Domain
@@ -75,7 +75,7 @@ def streamed_sums(
     row_bytes = _WORD_BYTES * (2 * (1 + len(words)) + 2) * len(windows)
     if left.num_rows * row_bytes > context.memory.reserve("sums", _SHARE).total_bytes:
         return None
-    right = within_reach(join, left, right, context)
+    right = within_right_range(join, left, right, context)
     rows = RightRows(
         source=right,
         on=join.right_on,

@@ -59,7 +59,7 @@ class _Late:
     def __init__(self, join: Resolved, left: Source, right: Source, context: JoinContext) -> None:
         self._join, self._left, self._right, self._context = join, left, right, context
         self._keeps_right = join.how in ("right", "full")
-        self._right_names = list(dict.fromkeys(join.shown["right"]))
+        self._right_names = list(dict.fromkeys(join.output_names["right"]))
         self._schema = pa.schema([(field.name, plain_type_of(field.type)) for field in join.output_schema])
         self._unmatched = SpilledSource(self._schema, context.spill, 0)
 
@@ -67,7 +67,7 @@ class _Late:
         """Yield the rows of pairs in their order."""
         by_left = AscendingBatches(_BY_LEFT, _rows(pairs, _BY_LEFT))
         fetched = self._fetched(pairs)
-        names = list(dict.fromkeys(self._join.shown["left"])) or self._left.schema.names[:1]
+        names = list(dict.fromkeys(self._join.output_names["left"])) or self._left.schema.names[:1]
         for first, batch in self._left.scan(names):
             left_columns = dict(zip(names, map(plain, batch.columns), strict=True))
             for some in by_left.through(first + batch.num_rows - 1):

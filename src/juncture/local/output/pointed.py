@@ -26,7 +26,7 @@ _KEPT = 3
 
 def output_row_bytes(join: ResolvedAsof, left: Source, right: Source, left_bytes: int, right_bytes: int) -> int:
     """Return about what a left row and its matches take while they become a table, given the bytes that are shown."""
-    others = [name for name in join.shown["right"] if not is_fixed(right.schema.field(name).type)]
+    others = [name for name in join.output_names["right"] if not is_fixed(right.schema.field(name).type)]
     right_bytes += (_KEPT - 1) * right.plain_bytes_of(others) if others else 0
     pair_bytes = (
         _MATCH_BYTES + _POINTER_BYTES + left_bytes // max(left.num_rows, 1) + right_bytes // max(right.num_rows, 1)
@@ -86,7 +86,7 @@ def _with_matches(
     how = join.how
     if how in ("semi", "anti"):
         rows, _ = row_pairs(join, pointers)
-        columns = select(left, join.shown["left"], rows, context, "payload")
+        columns = select(left, join.output_names["left"], rows, context, "payload")
         columns += [number_column(rows) for _ in join.numbered]
         return pa.table(columns, schema=join.output_schema)
     left_rows, here = pairs_of(pointers, keep_unmatched=how in ("left", "full"))
@@ -96,9 +96,9 @@ def _with_matches(
         on = codes[:, 0] if here is None else codes[here]
         data_type = join.right_schema.field(join.right_on).type
         from_codes[join.right_on] = pa.chunked_array([join.domain.restore(on, right_rows >= 0, data_type)])
-    names = [name for name in join.shown["right"] if name not in from_codes]
+    names = [name for name in join.output_names["right"] if name not in from_codes]
     gathered = dict(zip(names, gather(right, names, right_rows, context, "payload"), strict=True)) | from_codes
-    selected = iter(select(left, join.shown["left"], left_rows, context))
+    selected = iter(select(left, join.output_names["left"], left_rows, context))
     columns = [next(selected) if column.side == "left" else gathered[column.source] for column in join.output]
     if join.numbered:
         lefts = np.arange(len(pointers)) if left_rows is None else left_rows

@@ -206,7 +206,7 @@ class _Stream:
 
     def _assembled(self, batch: pa.RecordBatch, first: int, lefts: Codes, rights: Codes | None) -> Done:
         """Return left rows of a batch beside right rows."""
-        right_columns = iter(self._payload.take(self._join.shown["right"], rights) if rights is not None else [])
+        right_columns = iter(self._payload.take(self._join.output_names["right"], rights) if rights is not None else [])
         every = len(lefts) == batch.num_rows and bool((lefts == np.arange(len(lefts), dtype=lefts.dtype)).all())
         columns = []
         for column, field in zip(self._join.output, self._schema, strict=False):

@@ -8,7 +8,7 @@ from html import escape
 
 from juncture.planner.decision import Decision
 from juncture.planner.explain.meaning import conditions_of, meaning_of
-from juncture.planner.explain.text import KNOWN, happened, known_of, plan_words, ranked_options, title, verdict
+from juncture.planner.explain.text import FACTS, facts_of, happened, plan_words, ranked_options, title, verdict
 from juncture.planner.report import Measured
 from juncture.runtime.progress import Phase
 from juncture.spec.schema import SIDES, Side
@@ -103,10 +103,10 @@ def _side(side: Side, plan: Decision, counted: int | None) -> str:
 
 def _known(plan: Decision) -> str:
     """Return what is known of both sides, each figure above its source."""
-    sides = [known_of(plan, plan.stats.of(side)) for side in SIDES]
+    sides = [facts_of(plan, plan.stats.of(side)) for side in SIDES]
     rows = "".join(
         f'<tr><th scope="row">{heading}</th>{"".join(_fact(*side.get(name, ("", ""))) for side in sides)}</tr>'
-        for name, heading in KNOWN.items()
+        for name, heading in FACTS.items()
         if any(name in side for side in sides)
     )
     if not rows:

@@ -14,7 +14,7 @@ from juncture.planner.report import Measured
 from juncture.planner.statistics import SideStats
 from juncture.spec.size import format_size
 
-KNOWN: Mapping[str, str] = {
+FACTS: Mapping[str, str] = {
     "rows": "rows",
     "row_bytes": "size",
     "distinct_keys": "distinct keys",
@@ -97,15 +97,17 @@ def plan_words(plan: Decision) -> Iterator[tuple[str, str]]:
 
 def _budget(plan: Decision) -> str:
     """Say whether the right rows fit in memory."""
-    held, room = held_bytes(plan.join, "right", plan.stats.right), format_size(room_bytes(plan.resources.memory_bytes))
-    if held is None:
+    right_bytes = held_bytes(plan.join, "right", plan.stats.right)
+    available_bytes = room_bytes(plan.resources.memory_bytes)
+    room = format_size(available_bytes)
+    if right_bytes is None:
         return f"{room} available; the right rows are not counted"
-    verdict = "fit" if held <= room_bytes(plan.resources.memory_bytes) else "do not fit"
-    return f"{room} available: right rows of about {format_size(held)} {verdict}"
+    verdict = "fit" if right_bytes <= available_bytes else "do not fit"
+    return f"{room} available: right rows of about {format_size(right_bytes)} {verdict}"
 
 
-def known_of(plan: Decision, side: SideStats) -> Mapping[str, tuple[str, str]]:
-    """Say what is known of a side: each figure in words, and its source, by what `KNOWN` calls it."""
+def facts_of(plan: Decision, side: SideStats) -> Mapping[str, tuple[str, str]]:
+    """Say what is known of a side: each figure in words, and its source, by what `FACTS` calls it."""
     facts = {
         "rows": None if side.rows is None else f"{side.rows:,} rows",
         "row_bytes": None if side.bytes is None else f"about {format_size(side.bytes)}",
@@ -116,7 +118,7 @@ def known_of(plan: Decision, side: SideStats) -> Mapping[str, tuple[str, str]]:
         "null_rows": f"{side.null_rows:,} null rows" if side.null_rows else None,
         "on_range": None
         if side.on_range is None
-        else "on range {} to {}".format(*(_place(plan, end) for end in side.on_range)),
+        else "on range {} to {}".format(*(_end_text(plan, end) for end in side.on_range)),
         "key_range": None if side.key_range is None else "keys {} to {}".format(*side.key_range),
         "is_sorted": None if side.is_sorted is None else "sorted" if side.is_sorted else "not sorted",
     }
@@ -125,8 +127,8 @@ def known_of(plan: Decision, side: SideStats) -> Mapping[str, tuple[str, str]]:
 
 def _side(plan: Decision, side: SideStats) -> str:
     """Say what is known of a side, each figure with its source, in a line."""
-    known = known_of(plan, side).values()
-    return ", ".join(f"{fact} ({source})" if source else fact for fact, source in known) or "unknown"
+    facts = facts_of(plan, side).values()
+    return ", ".join(f"{fact} ({source})" if source else fact for fact, source in facts) or "unknown"
 
 
 def _expected(estimate: Estimate, unit: str = "") -> str:
@@ -136,7 +138,7 @@ def _expected(estimate: Estimate, unit: str = "") -> str:
     return f"about {figure} ({estimate.source})" if estimate.value else f"{figure} ({estimate.source})"
 
 
-def _place(plan: Decision, value: Any) -> str:
+def _end_text(plan: Decision, value: Any) -> str:
     """Return an end of an `on_range` as its column would show it."""
     domain = plan.join.domain
     return str(value) if domain is None else domain.value_text(value)
@@ -160,12 +162,12 @@ def happened(plan: Decision, run: Measured) -> Iterator[tuple[str, str]]:
     if run.compile_s is not None and run.compile_s >= _WORTH_SAYING_S:
         rest = _seconds(max(0.0, run.duration_s - run.compile_s))
         yield "compiling", f"{_seconds(run.compile_s)} of it, once per process; the join itself took {rest}"
-    for name, rows, known in (
+    for name, rows, expected in (
         ("left", run.left_rows, plan.stats.left.rows),
         ("right", run.right_rows, plan.stats.right.rows),
     ):
         if rows is not None:
-            yield name, f"{rows:,} rows ({_before(known, '{:,}')})"
+            yield name, f"{rows:,} rows ({_before(expected, '{:,}')})"
     yield "output", f"{run.output_rows:,} rows ({_before(plan.choice.output_rows.value, 'about {:,}')})"
     if len(run.phases) > 1:
         yield "phases", ", ".join(f"{name} {_seconds(seconds)}" for name, seconds in run.totals().items())
@@ -180,8 +182,8 @@ def happened(plan: Decision, run: Measured) -> Iterator[tuple[str, str]]:
     if run.task_bytes is not None:
         wanted = plan.choice.task_bytes
         task = None if wanted is None or wanted.value is None else _expected(wanted)
-        held = f"at most {format_size(run.task_bytes)} in the JVM of one task, without its Python"
-        yield "memory", f"{held}; {_before(task)}"
+        memory = f"at most {format_size(run.task_bytes)} in the JVM of one task, without its Python"
+        yield "memory", f"{memory}; {_before(task)}"
     for heading, why in run.unknown:
         yield heading, f"unknown: {why}"
 

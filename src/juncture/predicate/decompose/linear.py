@@ -42,19 +42,19 @@ def may_overflow(node: Node, bounds: ColumnBounds) -> bool:
     """Return whether an expression can be null where none of its columns is."""
     if isinstance(node, Column):
         return False
-    known = {}
+    intervals = {}
     for column in columns(node):
         one = bounds.get(column) or everything(column.type, null=False)
-        known[column] = replace(one, may_be_null=False) if one.may_be_null else one
-    return possible(node, known).may_be_null
+        intervals[column] = replace(one, may_be_null=False) if one.may_be_null else one
+    return possible(node, intervals).may_be_null
 
 
 def separate(node: Compare, bounds: ColumnBounds) -> LinearComparison | None:
     """Return a comparison of two tables with each table on its own side, or None. ``bounds`` rule out overflows."""
-    places = [sides(node.left), sides(node.right)]
-    if places == [{"left"}, {"right"}]:
+    both_sides = [sides(node.left), sides(node.right)]
+    if both_sides == [{"left"}, {"right"}]:
         return _peeled(node.left, node.right, flipped(node.operator), bounds)
-    if places == [{"right"}, {"left"}]:
+    if both_sides == [{"right"}, {"left"}]:
         return _peeled(node.right, node.left, node.operator, bounds)
     if node.operator in ("<=>", "<>"):
         return None
@@ -69,7 +69,7 @@ def _peeled(left: Node, right: Node, operator: CompareOperator, bounds: ColumnBo
         return LinearComparison(left, right, operator)
     (bare_left, add_left), (bare_right, add_right) = _peel(left), _peel(right)
     pairs = ((left, bare_left), (right, bare_right))
-    guards = tuple(whole for whole, bare in pairs if whole != bare and may_overflow(whole, bounds))
+    guards = tuple(full for full, bare in pairs if full != bare and may_overflow(full, bounds))
     return LinearComparison(bare_left, bare_right, operator, add_left - add_right, guards)
 
 
@@ -214,12 +214,17 @@ def _float_difference(node: Compare) -> LinearComparison | None:
         return None
     if difference.type.bits != 64 or operator not in ("<", "<=") or not isinstance(limit, nodes.Literal):
         return None
-    places, value = (sides(difference.left), sides(difference.right)), limit.value
-    if not isinstance(value, float) or not math.isfinite(value) or len(places[0]) != 1 or len(places[1]) != 1:
+    operand_sides, value = (sides(difference.left), sides(difference.right)), limit.value
+    if (
+        not isinstance(value, float)
+        or not math.isfinite(value)
+        or len(operand_sides[0]) != 1
+        or len(operand_sides[1]) != 1
+    ):
         return None
     widest = Fraction(math.nextafter(value, math.inf)) if value < 1e308 else None
-    if widest is None or places[0] == places[1]:
+    if widest is None or operand_sides[0] == operand_sides[1]:
         return None
-    if places[0] == {"left"}:
+    if operand_sides[0] == {"left"}:
         return LinearComparison(difference.left, difference.right, ">=", -widest, (), exact=False)
     return LinearComparison(difference.right, difference.left, "<=", widest, (), exact=False)

@@ -131,8 +131,8 @@ class Shape:
 
 def _first(label: str, parts: Sequence[object]) -> list[tuple[str, str]]:
     """Return the first of many parts, each with its label, and the number of others."""
-    shown = [(label, str(part)) for part in parts[:_MOST_SHOWN]]
-    return [*shown, (label, f"… {len(parts) - _MOST_SHOWN:,} more")] if len(parts) > _MOST_SHOWN else shown
+    first = [(label, str(part)) for part in parts[:_MOST_SHOWN]]
+    return [*first, (label, f"… {len(parts) - _MOST_SHOWN:,} more")] if len(parts) > _MOST_SHOWN else first
 
 
 def shape(node: Node, bounds: Mapping[Column, Interval] | None = None) -> Shape:
@@ -224,10 +224,10 @@ class _ShapeParts:
         )
 
     def _sort(self, condition: Node) -> None:
-        places = sides(condition)
-        if len(places) == 1:
-            self._filters[next(iter(places))].append(condition)
-        elif not places:
+        condition_sides = sides(condition)
+        if len(condition_sides) == 1:
+            self._filters[next(iter(condition_sides))].append(condition)
+        elif not condition_sides:
             value = possible(condition, {})
             if not (value.is_point and value.may_be_true):
                 self._residual.append(condition)
@@ -339,22 +339,22 @@ def _partners(
 ) -> tuple[list[tuple[_Inequality, _Inequality]], list[_Inequality]]:
     """Pair each lower end with the first upper one that shares a trait; return pairs, and ends without a partner."""
     waiting: dict[Hashable, deque[int]] = {}
-    for place, single in enumerate(singles):
+    for index, single in enumerate(singles):
         for trait in traits(single) if single.is_upper else ():
-            waiting.setdefault(trait, deque()).append(place)
+            waiting.setdefault(trait, deque()).append(index)
     partners: list[tuple[_Inequality, _Inequality]] = []
     paired: set[int] = set()
-    for place, lower in enumerate(singles):
+    for index, lower in enumerate(singles):
         heads = []
         for trait in () if lower.is_upper else traits(lower):
-            places = waiting.get(trait, deque())
-            while places and places[0] in paired:
-                places.popleft()
-            heads.extend([places[0]] if places else [])
+            candidates = waiting.get(trait, deque())
+            while candidates and candidates[0] in paired:
+                candidates.popleft()
+            heads.extend([candidates[0]] if candidates else [])
         if heads:
             partners.append((lower, singles[min(heads)]))
-            paired |= {place, min(heads)}
-    return partners, [single for place, single in enumerate(singles) if place not in paired]
+            paired |= {index, min(heads)}
+    return partners, [single for index, single in enumerate(singles) if index not in paired]
 
 
 def _containments(singles: list[_Inequality]) -> tuple[list[IntervalPair], list[_Inequality]]:

@@ -87,7 +87,7 @@ def row_by_row(function: Callable[..., Value], data_type: Type, *operands: Vecto
         for values, operand in zip(lists, operands, strict=True)
     ]
     results = [
-        None if any(value is None for value in row) else _held(function(*row), data_type)
+        None if any(value is None for value in row) else _storable(function(*row), data_type)
         for row in zip(*spread, strict=True)
     ]
     if all(isinstance(operand, pa.Scalar) for operand in operands):
@@ -100,7 +100,7 @@ def _values(vector: Vector) -> list[Any]:
     return [Fraction(value) if isinstance(value, Decimal) else value for value in values]
 
 
-def _held(value: Value, data_type: Type) -> Any:
+def _storable(value: Value, data_type: Type) -> Any:
     """Return a result in Arrow's form, or None if the type cannot represent it."""
     if value is None or isinstance(value, bool | float | str | bytes):
         return value
@@ -200,8 +200,8 @@ def _to_float(operand: Vector, source: Type, target: Type) -> Vector:
     if source.precision > _EXACT_DIGITS or isinstance(operand, pa.Scalar):
         wide = row_by_row(float, Type("float", bits=64), operand)
     else:
-        whole = np.frombuffer(operand.buffers()[1], np.int64)[::2][operand.offset : operand.offset + len(operand)]
-        wide = pa.array(whole / 10.0**source.scale, mask=np.asarray(pc.is_null(operand)))
+        unscaled = np.frombuffer(operand.buffers()[1], np.int64)[::2][operand.offset : operand.offset + len(operand)]
+        wide = pa.array(unscaled / 10.0**source.scale, mask=np.asarray(pc.is_null(operand)))
     return pc.cast(wide, vector_type(target), safe=False)
 
 
@@ -247,8 +247,8 @@ def _to_time(operand: Vector, source: Type, target: Type) -> Vector:
     steps = int(1 / Fraction(factor))
     if isinstance(operand, pa.Scalar):
         return row_by_row(lambda value: value // steps, target, operand)
-    whole = np.asarray(operand.fill_null(0)) // steps
-    return _in_range(pa.array(whole, mask=np.asarray(pc.is_null(operand))), target)
+    time_steps = np.asarray(operand.fill_null(0)) // steps
+    return _in_range(pa.array(time_steps, mask=np.asarray(pc.is_null(operand))), target)
 
 
 def compare(sign: CompareOperator, left: Vector, right: Vector, types: tuple[Type, Type]) -> Vector:
@@ -349,7 +349,7 @@ def _quotient(_: Call, operands: Sequence[Vector]) -> Vector:
     return pa.array((one - np.fmod(one, divisor)) // divisor, pa.int64(), mask=lacking | wrong)
 
 
-def _whole(node: Call, operands: Sequence[Vector]) -> Vector:
+def _floor_or_ceil(node: Call, operands: Sequence[Vector]) -> Vector:
     [operand], is_floor = operands, node.function == "floor"
     if node.type.kind == "decimal":
         return row_by_row(math.floor if is_floor else math.ceil, node.type, operand)
@@ -365,8 +365,8 @@ def _round(node: Call, operands: Sequence[Vector]) -> Vector:
     if digits == 0:
         values = np.asarray(operand.fill_null(0))
         with np.errstate(invalid="ignore"):
-            whole = np.trunc(values)
-            away = whole + np.where(np.abs(values - whole) >= 0.5, np.copysign(1, values), 0)
+            truncated = np.trunc(values)
+            away = truncated + np.where(np.abs(values - truncated) >= 0.5, np.copysign(1, values), 0)
         away = np.where(np.isfinite(values), away, values).astype(values.dtype)
         return pa.array(away, vector_type(node.type), mask=np.asarray(pc.is_null(operand)))
     return row_by_row(lambda value: rounded_float(value, digits, node.type.bits), node.type, operand)
@@ -383,8 +383,8 @@ def rounded_float(value: float, digits: int, bits: int) -> float:
 
 def _case(_: Call, operands: Sequence[Vector]) -> Vector:
     result = operands[-1]
-    for place in range(len(operands) - 3, -1, -2):
-        result = pc.if_else(pc.fill_null(operands[place], False), operands[place + 1], result)
+    for index in range(len(operands) - 3, -1, -2):
+        result = pc.if_else(pc.fill_null(operands[index], False), operands[index + 1], result)
     return result
 
 
@@ -434,8 +434,8 @@ FUNCTIONS: dict[Function, Callable[[Call, Sequence[Vector]], Vector]] = {
     "greatest": _extreme,
     "%": _remainder,
     "div": _quotient,
-    "floor": _whole,
-    "ceil": _whole,
+    "floor": _floor_or_ceil,
+    "ceil": _floor_or_ceil,
     "round": _round,
     "case": _case,
     "coalesce": lambda _, operands: reduce(pc.coalesce, operands),

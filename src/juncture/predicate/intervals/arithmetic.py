@@ -71,8 +71,8 @@ def _quotient(left: Interval, right: Interval, target: Type, *, nan: bool, null:
     result = nothing(target, nan=nan, null=null)
     if left.empty or right.empty:
         return result
-    below = within(spans.meet(divisor, Span(-math.inf, False, 0, True)), nothing(right.type))
-    above = within(spans.meet(divisor, Span(0, True, math.inf, False)), nothing(right.type))
+    below = within(spans.intersection(divisor, Span(-math.inf, False, 0, True)), nothing(right.type))
+    above = within(spans.intersection(divisor, Span(0, True, math.inf, False)), nothing(right.type))
     for part in (below, above):
         if not part.empty:
             # The divisor has one sign, so all quotients are one span.
@@ -114,7 +114,7 @@ def _extreme_of_two(function: OneOf["least", "greatest"], one: Interval, other: 
 
 def _extreme_of_ranges(function: OneOf["least", "greatest"], one: Interval, other: Interval) -> Interval:
     """Return the range of the least or greatest of two ordinary values."""
-    both, common = spans.hull(one.span, other.span), spans.meet(one.span, other.span)
+    both, common = spans.hull(one.span, other.span), spans.intersection(one.span, other.span)
     lower, upper = (both, common) if function == "least" else (common, both)
     return Interval(one.type, Span(lower.low, lower.low_open, upper.high, upper.high_open))
 
@@ -131,7 +131,7 @@ def convert(operand: Interval, target: Type) -> Interval:
         if source.kind == "float" and source.bits <= target.bits:
             return within(operand.span, replace(operand, type=target))
         cut = _FINITE if source.is_discrete else spans.EVERYTHING
-        return computed(partial(spans.meet, cut), (operand,), target, nan=operand.may_be_nan, null=null)
+        return computed(partial(spans.intersection, cut), (operand,), target, nan=operand.may_be_nan, null=null)
     null = null or operand.may_be_nan or can_be_infinite(operand)
     # Spark parses the printed digits of a float: a number between the float's neighbors.
     printed = source.kind == "float" and target.kind == "decimal"

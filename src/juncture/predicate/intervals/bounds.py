@@ -126,16 +126,18 @@ def bounds(
     >>> jn.bounds("l.at <= r.start + INTERVAL 90 MINUTES", l={"at": (noon, None)}).r["start"]
     [2024-02-29 10:30:00, ∞)
     """
-    given: dict[Side, Mapping[str, Any]] = {"left": _checked("l", l), "right": _checked("r", r)}
-    known: dict[Side, pa.Schema] = {}
+    column_bounds: dict[Side, Mapping[str, Any]] = {"left": _checked("l", l), "right": _checked("r", r)}
+    schemas: dict[Side, pa.Schema] = {}
     if left_schema is not None:
-        known["left"] = left_schema
+        schemas["left"] = left_schema
     if right_schema is not None:
-        known["right"] = right_schema
-    inferred = infer_schemas(predicate, known, {side: _types(side, given[side]) for side in given if side not in known})
+        schemas["right"] = right_schema
+    inferred = infer_schemas(
+        predicate, schemas, {side: _types(side, column_bounds[side]) for side in column_bounds if side not in schemas}
+    )
     node = parse(predicate, inferred.schemas["left"], inferred.schemas["right"], time_zone=time_zone)
     graph = Graph(node)
-    boxes = _intervals(graph.columns, given, inferred.schemas)
+    boxes = _intervals(graph.columns, column_bounds, inferred.schemas)
     shrunk = graph.shrink(boxes)
     ranges: dict[Side, dict[str, ColumnRange]] = {"left": {}, "right": {}}
     for column, one in shrunk.columns.items():
@@ -168,21 +170,21 @@ def _ends(argument: str, name: str, value: object) -> tuple[Literal | None, Lite
         )
     pair = value if isinstance(value, list | tuple) else (value, value)
     ends = [None if end is None else literal_of(end, argument=f"{argument}[{name!r}]") for end in pair]
-    for end, given in zip(ends, pair, strict=True):
-        if end is None and given is not None:
+    for end, end_value in zip(ends, pair, strict=True):
+        if end is None and end_value is not None:
             raise SpecError(
-                f"{argument}[{name!r}] has the bound {given!r} ({type(given).__name__}). Expected a number, Decimal, "
-                "date, datetime, timedelta, string, bytes, bool or None.",
+                f"{argument}[{name!r}] has the bound {end_value!r} ({type(end_value).__name__}). Expected a number, "
+                "Decimal, date, datetime, timedelta, string, bytes, bool or None.",
                 name="JN-BOUND-FORM",
             )
     return ends[0], ends[1]
 
 
-def _types(side: Side, given: Mapping[str, Any]) -> dict[str, pa.DataType | None]:
+def _types(side: Side, column_bounds: Mapping[str, Any]) -> dict[str, pa.DataType | None]:
     """Return the types of columns inferred from their bounds; None without an end."""
     argument = side[0]
     column_types: dict[str, pa.DataType | None] = {}
-    for name, value in given.items():
+    for name, value in column_bounds.items():
         types = [end.type for end in _ends(argument, name, value) if end is not None]
         try:
             column_types[name] = arrow_type(reduce(_joint, types)) if types else None
@@ -203,9 +205,9 @@ def _joint(one: Type, other: Type) -> Type:
 
 
 def _intervals(
-    columns: tuple[Column, ...], given: Mapping[Side, Mapping[str, Any]], schemas: Mapping[Side, pa.Schema]
+    columns: tuple[Column, ...], column_bounds: Mapping[Side, Mapping[str, Any]], schemas: Mapping[Side, pa.Schema]
 ) -> dict[Column, Interval]:
-    for side, named in given.items():
+    for side, named in column_bounds.items():
         for name in named:
             if name not in schemas[side].names:
                 raise SchemaError(
@@ -215,7 +217,7 @@ def _intervals(
                 )
     boxes = {}
     for column in columns:
-        value = given[column.side].get(column.name)
+        value = column_bounds[column.side].get(column.name)
         if value is None:
             boxes[column] = everything(column.type, null=column.nullable)
         else:
@@ -237,7 +239,7 @@ def _interval(column: Column, value: object) -> Interval:
     return one
 
 
-def _steps(column: Column, end: Literal, given: object) -> Bound:
+def _steps(column: Column, end: Literal, bound: object) -> Bound:
     if column.type.is_number and end.type.is_number:
         return end.value
     if end.type.kind == column.type.kind and end.type.zoned == column.type.zoned:
@@ -246,7 +248,7 @@ def _steps(column: Column, end: Literal, given: object) -> Bound:
         assert isinstance(end.value, int)
         return Fraction(end.value * TIME_STEPS[column.type.unit], TIME_STEPS[end.type.unit])
     raise SchemaError(
-        f"{column.side[0]}[{column.name!r}]={given!r} is {end.type}, but the column is {column.type}. Pass ends of "
+        f"{column.side[0]}[{column.name!r}]={bound!r} is {end.type}, but the column is {column.type}. Pass ends of "
         "the column's type.",
         name="JN-TYPE-MISMATCH",
     )

@@ -49,11 +49,11 @@ class Graph:
 
     def __init__(self, root: Node, watched: Sequence[Node] = (), *, in_types: bool = True) -> None:
         self._nodes = tuple(dict.fromkeys(node for part in (root, *watched) for node in walk(part)))
-        place = {node: index for index, node in enumerate(self._nodes)}
-        self._root = place[root]
-        self._watched = tuple(place[node] for node in watched)
-        self._operands = tuple(tuple(place[child] for child in children(node)) for node in self._nodes)
-        self._leaves = {column: index for column, index in place.items() if isinstance(column, Column)}
+        index_of = {node: index for index, node in enumerate(self._nodes)}
+        self._root = index_of[root]
+        self._watched = tuple(index_of[node] for node in watched)
+        self._operands = tuple(tuple(index_of[child] for child in children(node)) for node in self._nodes)
+        self._leaves = {column: index for column, index in index_of.items() if isinstance(column, Column)}
         self._ranges = tuple(_range_of(node) if in_types else None for node in self._nodes)
         self._ors = [index for index, node in enumerate(self._nodes) if isinstance(node, nodes.Or)]
 
@@ -88,9 +88,9 @@ class Graph:
     def _assert(self, state: State, index: int, changed: set[int]) -> bool:
         """Require a node to be true, and propagate. Return whether that is feasible."""
         state[index] = intersect(state[index], TRUE)
-        return state[index].feasible and self._settle(state, changed | {index})
+        return state[index].feasible and self._propagate(state, changed | {index})
 
-    def _settle(self, state: State, changed: set[int]) -> bool:
+    def _propagate(self, state: State, changed: set[int]) -> bool:
         """Narrow the ``changed`` nodes, operands and users until nothing changes; return whether all are feasible."""
         for _ in range(MAX_ROUNDS):
             recent: set[int] = set()
@@ -107,9 +107,9 @@ class Graph:
             operands = self._operands[index]
             if not operands or not self._is_due(index, changed, recent):
                 continue
-            narrowed = narrow(self._nodes[index], state[index], tuple(state[place] for place in operands))
-            for place, one in zip(operands, narrowed, strict=True):
-                if not _shrink(state, place, one, recent):
+            narrowed = narrow(self._nodes[index], state[index], tuple(state[operand] for operand in operands))
+            for operand, one in zip(operands, narrowed, strict=True):
+                if not _shrink(state, operand, one, recent):
                     return False
         return True
 
@@ -117,7 +117,7 @@ class Graph:
         """Narrow nodes by their operands, and add the narrowed ones to the recent changes."""
         for index, operands in enumerate(self._operands):
             if operands and self._is_due(index, changed, recent):
-                value = value_of(self._nodes[index], tuple(state[place] for place in operands))
+                value = value_of(self._nodes[index], tuple(state[operand] for operand in operands))
                 if not _shrink(state, index, value, recent):
                     return False
         return True
@@ -132,34 +132,34 @@ class Graph:
         for index in self._ors:
             if not (state[index].is_point and state[index].may_be_true):
                 continue
-            operands = [place for place in self._operands[index] if state[place].may_be_true]
+            operands = [operand for operand in self._operands[index] if state[operand].may_be_true]
             branches += len(operands)
             if branches > MAX_BRANCHES:
                 break
             alternatives = []
-            for place in operands:
+            for operand in operands:
                 alternative = list(state)
-                if self._assert(alternative, place, set()):
+                if self._assert(alternative, operand, set()):
                     alternatives.append(alternative)
             if not alternatives:
                 return False
             for leaf in self._leaves.values():
                 state[leaf] = intersect(state[leaf], reduce(union, [each[leaf] for each in alternatives]))
-            if not self._settle(state, set(self._leaves.values())):
+            if not self._propagate(state, set(self._leaves.values())):
                 return False
         return True
 
 
 def _shrink(state: State, index: int, other: Interval, recent: set[int]) -> bool:
     """Intersect a node's interval with another one. Return whether that is feasible."""
-    known = state[index]
-    if other is known:
+    interval = state[index]
+    if other is interval:
         return True
-    kept = intersect(known, other)
-    if kept != known:
-        state[index] = kept
+    narrowed = intersect(interval, other)
+    if narrowed != interval:
+        state[index] = narrowed
         recent.add(index)
-    return kept.feasible
+    return narrowed.feasible
 
 
 def possible(node: Node, bounds: Mapping[Column, Interval]) -> Interval:
@@ -185,12 +185,12 @@ def _limited_value(
 def _range_of(node: Node) -> Interval | None:
     """Return the range of a node's type; None if it limits nothing."""
     if isinstance(node, nodes.Cast) and node.type.kind == "float" and node.operand.type.is_discrete:
-        return calculate.convert(_whole(node.operand.type), node.type)
+        return calculate.convert(_full_range(node.operand.type), node.type)
     is_wide = node.type.unit or node.type == BIGINT
-    return _whole(node.type) if node.type.is_discrete and not is_wide else None
+    return _full_range(node.type) if node.type.is_discrete and not is_wide else None
 
 
-def _whole(data_type: Type) -> Interval:
+def _full_range(data_type: Type) -> Interval:
     return Interval(data_type, Span(data_type.least, False, data_type.greatest, False), may_be_null=True)
 
 

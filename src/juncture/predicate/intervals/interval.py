@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
-from juncture.predicate.intervals.spans import EMPTY, EVERYTHING, Span, Top, hull, is_unlimited, meet
+from juncture.predicate.intervals.spans import EMPTY, EVERYTHING, Span, Top, hull, intersection, is_unlimited
 from juncture.predicate.language.literals import date_text, duration_text, timestamp_text
 from juncture.predicate.language.types import (
     BOOLEAN,
@@ -169,7 +169,7 @@ def within(span: Span, like: Interval) -> Interval:
 def _on_steps(span: Span, data_type: Type) -> Span:
     """Return a span with closed ends on the steps of a type; an end that excludes nothing becomes infinite."""
     step, least, greatest = data_type.step, data_type.least, data_type.greatest
-    span = meet(span, Span(least, False, greatest, False))
+    span = intersection(span, Span(least, False, greatest, False))
     if span.is_empty:
         return EMPTY
     low, high = -floor_to(-span.low, step), floor_to(span.high, step)
@@ -252,7 +252,7 @@ def intersect(one: Interval, other: Interval) -> Interval:
     """Return the intersection of two intervals of one type."""
     if one is other:
         return one
-    span = EMPTY if one.empty or other.empty else meet(one.span, other.span)
+    span = EMPTY if one.empty or other.empty else intersection(one.span, other.span)
     nan, null = one.may_be_nan and other.may_be_nan, one.may_be_null and other.may_be_null
     return Interval(one.type, EMPTY if span.is_empty else span, nan, null)
 

@@ -77,14 +77,14 @@ def _arithmetic(node: nodes.Arithmetic, result: Interval, operands: Operands) ->
     z = widened(result.span, node.type) if rounds(node) else result.span
     if node.operator == "*" and node.left == node.right:
         root = spans.root(z)
-        return (_meet(x, () if root.is_empty else (spans.negate(root), root), 1),) * 2
+        return (_within(x, () if root.is_empty else (spans.negate(root), root), 1),) * 2
     if node.operator in ("*", "/") and can_be_infinite(result) and (can_be_infinite(x) or can_be_infinite(y)):
         return x, y
     scale_x, scale_y = scale_between(x.type, node.type), scale_between(y.type, node.type)
     from_x, from_y = _inverse(node.operator, z, spans.scaled(x.span, scale_x), spans.scaled(y.span, scale_y))
     # If the other operand makes the result NaN, this one is not limited.
-    new_x = x if result.may_be_nan and y.may_be_nan else _meet(x, from_x, scale_x)
-    new_y = y if result.may_be_nan and x.may_be_nan else _meet(y, from_y, scale_y)
+    new_x = x if result.may_be_nan and y.may_be_nan else _within(x, from_x, scale_x)
+    new_y = y if result.may_be_nan and x.may_be_nan else _within(y, from_y, scale_y)
     return new_x, new_y
 
 
@@ -112,13 +112,13 @@ def _inverse(operator: str, z: Span, x: Span, y: Span) -> tuple[Sequence[Span], 
     return (spans.multiply(z, y),), spans.divide(x, z)
 
 
-def _meet(operand: Interval, parts: Sequence[Span], factor: Fraction | int) -> Interval:
+def _within(operand: Interval, parts: Sequence[Span], factor: Fraction | int) -> Interval:
     """Return the values of an operand in one of several spans, whose steps are finer than its own by a factor."""
-    own = operand.span
+    operand_span = operand.span
     result = nothing(operand.type, nan=operand.may_be_nan, null=operand.may_be_null)
     for part in parts:
         span = part if factor == 1 else Span(part.low / factor, part.low_open, part.high / factor, part.high_open)
-        common = spans.meet(own, span)
+        common = spans.intersection(operand_span, span)
         if not common.is_empty:
             result = union(result, within(common, operand))
     return result
@@ -130,9 +130,9 @@ def _sign(node: nodes.Call, result: Interval, operands: Operands) -> Operands:
     x = with_flags(operands[0], null=False, nan=operands[0].may_be_nan and result.may_be_nan)
     z = result.span
     if node.function == "abs":
-        z = spans.meet(z, Span(0, False, math.inf, False))
-        return (_meet(x, (spans.negate(z), z), 1),)
-    return (_meet(x, (spans.negate(z),), 1),)
+        z = spans.intersection(z, Span(0, False, math.inf, False))
+        return (_within(x, (spans.negate(z), z), 1),)
+    return (_within(x, (spans.negate(z),), 1),)
 
 
 def _extreme(node: nodes.Call, result: Interval, operands: Operands) -> Operands:
@@ -158,11 +158,11 @@ def _cast(node: nodes.Cast, result: Interval, operands: Operands) -> Operands:
     if not (source.has_arithmetic and target.has_arithmetic):
         return (x,)
     if target.kind == "boolean":
-        return (x if result.may_be_true else _meet(with_flags(x, nan=False), (Span(0, False, 0, False),), 1),)
+        return (x if result.may_be_true else _within(with_flags(x, nan=False), (Span(0, False, 0, False),), 1),)
     x = with_flags(x, nan=x.may_be_nan and result.may_be_nan)
     if result.empty:
-        return (_meet(x, (), 1),)
-    return (_meet(x, (_before_cast(result.span, source, target),), scale_between(source, target)),)
+        return (_within(x, (), 1),)
+    return (_within(x, (_before_cast(result.span, source, target),), scale_between(source, target)),)
 
 
 def _before_cast(z: Span, source: Type, target: Type) -> Span:
@@ -218,11 +218,11 @@ def _joined(result: Interval, operands: Operands, *, neutral: Interval) -> Opera
     if can_be(result, neutral):
         return operands
     allowed = truth(true=result.may_be_true, false=result.may_be_false, null=result.may_be_null)
-    narrowed = [place for place, operand in enumerate(operands) if not is_neutral(operand)]
+    narrowed = [index for index, operand in enumerate(operands) if not is_neutral(operand)]
     if len(narrowed) != 1 and not result.may_be_null:
         allowed = FALSE if neutral is TRUE else TRUE
-        narrowed = [place for place, operand in enumerate(operands) if can_be(operand, allowed)]
+        narrowed = [index for index, operand in enumerate(operands) if can_be(operand, allowed)]
     if len(narrowed) != 1:
         return operands
-    [place] = narrowed
-    return (*operands[:place], intersect(operands[place], allowed), *operands[place + 1 :])
+    [index] = narrowed
+    return (*operands[:index], intersect(operands[index], allowed), *operands[index + 1 :])

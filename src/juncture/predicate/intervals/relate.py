@@ -22,7 +22,7 @@ from juncture.predicate.intervals.interval import (
     truth,
     within,
 )
-from juncture.predicate.intervals.spans import Span, is_unlimited, meet, scaled
+from juncture.predicate.intervals.spans import Span, intersection, is_unlimited, scaled
 from juncture.predicate.language.nodes import CompareOperator, Options
 from juncture.predicate.language.types import from_steps, in_steps
 
@@ -68,7 +68,7 @@ def _orders_of_ranges(left: Interval, right: Interval) -> set[str]:
     other = scaled(limited_span(right), finer_factor(right.type, left.type))
     possible_orders = {"<"} if one.low < other.high else set()
     possible_orders |= {">"} if other.low < one.high else set()
-    return possible_orders | (set() if meet(one, other).is_empty else {"="})
+    return possible_orders | (set() if intersection(one, other).is_empty else {"="})
 
 
 def is_null(operand: Interval) -> Interval:
@@ -131,8 +131,8 @@ def _equal(left: Interval, right: Interval) -> Pair:
     left, right = replace(left, may_be_nan=nan), replace(right, may_be_nan=nan)
     if left.empty or right.empty:
         return nothing(left.type, nan=nan, null=left.may_be_null), nothing(right.type, nan=nan, null=right.may_be_null)
-    common = meet(_common_span(left, right), _common_span(right, left))
-    return _own(common, left, right), _own(common, right, left)
+    common = intersection(_common_span(left, right), _common_span(right, left))
+    return _values_of(common, left, right), _values_of(common, right, left)
 
 
 def _ordered(left: Interval, right: Interval, *, strict: bool) -> Pair:
@@ -144,12 +144,12 @@ def _ordered(left: Interval, right: Interval, *, strict: bool) -> Pair:
         new_left = nothing(left.type)
     elif not (left.empty or right.may_be_nan):
         below = Span(one.low, one.low_open, other.high, strict and not is_unlimited(other.high))
-        new_left = _own(meet(one, below), left, right)
+        new_left = _values_of(intersection(one, below), left, right)
     if left.empty:
         new_right = nothing(right.type, nan=right.may_be_nan and left.may_be_nan)
     elif not right.empty:
         above = Span(one.low, strict and not is_unlimited(one.low), other.high, other.high_open)
-        new_right = _own(meet(other, above), right, left)
+        new_right = _values_of(intersection(other, above), right, left)
     return new_left, new_right
 
 
@@ -162,7 +162,7 @@ def _without(one: Interval, other: Interval) -> Interval:
         return one
     span, value = _common_span(one, other), _common_span(other, one).low
     low_open, high_open = span.low_open or span.low == value, span.high_open or span.high == value
-    return _own(Span(span.low, low_open, span.high, high_open), one, other)
+    return _values_of(Span(span.low, low_open, span.high, high_open), one, other)
 
 
 def _common_span(one: Interval, other: Interval) -> Span:
@@ -170,7 +170,7 @@ def _common_span(one: Interval, other: Interval) -> Span:
     return scaled(one.span, finer_factor(one.type, other.type))
 
 
-def _own(span: Span, one: Interval, other: Interval) -> Interval:
+def _values_of(span: Span, one: Interval, other: Interval) -> Interval:
     """Return a span in steps of the finer unit as values of one side."""
     return within(scaled(span, Fraction(1, finer_factor(one.type, other.type))), one)
 

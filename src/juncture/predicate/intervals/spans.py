@@ -58,7 +58,7 @@ EVERYTHING = Span(-_INFINITY, False, _INFINITY, False)
 EMPTY = Span(1, False, 0, False)
 
 
-def meet(one: Span, other: Span) -> Span:
+def intersection(one: Span, other: Span) -> Span:
     """Return the values in both spans."""
     low, low_open = max((one.low, one.low_open), (other.low, other.low_open))
     high, closed = min((one.high, not one.high_open), (other.high, not other.high_open))
@@ -152,8 +152,8 @@ def divide(dividend: Span, divisor: Span) -> tuple[Span, ...]:
     """
     if divisor.holds(0) and dividend.holds(0):
         return (EVERYTHING,)
-    negative = meet(divisor, Span(-_INFINITY, False, 0, True))
-    positive = meet(divisor, Span(0, True, _INFINITY, False))
+    negative = intersection(divisor, Span(-_INFINITY, False, 0, True))
+    positive = intersection(divisor, Span(0, True, _INFINITY, False))
     return tuple(_divide_signed(dividend, part) for part in (negative, positive) if not part.is_empty)
 
 

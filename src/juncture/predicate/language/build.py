@@ -206,9 +206,9 @@ def _compared(
             continue
         if data_type.kind == "string" and one.kind != "string":
             for source, steps in _read_steps(values, one, read).items():
-                yield comparison, _held(steps, source, one)
+                yield comparison, _representable(steps, source, one)
         else:
-            yield comparison, _held(values, data_type, one)
+            yield comparison, _representable(values, data_type, one)
         return
 
 
@@ -231,10 +231,10 @@ def _member(operand: Node, like: Node, values: tuple[Value, ...]) -> Node:
     return Compare(BOOLEAN, "=", operand, like)
 
 
-def _held(values: Sequence[Value], source: Type, target: Type) -> Sequence[Value]:
+def _representable(values: Sequence[Value], source: Type, target: Type) -> Sequence[Value]:
     """Return constants in steps of the compared type, without those that no value of it equals."""
     if None in values:
-        return [*_held([value for value in values if value is not None], source, target), None]
+        return [*_representable([value for value in values if value is not None], source, target), None]
     if not values or not source.has_arithmetic or target.kind == "boolean":
         return values
     numbers: list[Any] = list(values)

@@ -28,20 +28,20 @@ class Inferred:
 
 
 def infer_schemas(
-    text: str, known: Mapping[Side, pa.Schema], given: Mapping[Side, Mapping[str, pa.DataType | None]]
+    text: str, full_schemas: Mapping[Side, pa.Schema], partial_schemas: Mapping[Side, Mapping[str, pa.DataType | None]]
 ) -> Inferred:
     """Return schemas for a predicate over ``l`` and ``r``.
 
     A column of unknown type takes the type of a date, timestamp, duration, string or boolean column in the same
-    comparison, and is a double otherwise, whose bounds hold for any number. ``known`` has schemas of some sides;
-    ``given`` has the types of bounded columns of the other sides, or None if their bounds do not determine a type.
+    comparison, and is a double otherwise, whose bounds hold for any number. ``full_schemas`` has schemas of some sides;
+    ``partial_schemas`` has the types of the other sides' bounded columns, None where bounds do not determine a type.
     """
     tree = read_sql(text)
     types: dict[Place, pa.DataType | None] = {}
-    for side, schema in known.items():
+    for side, schema in full_schemas.items():
         types |= {(side, field.name): field.type for field in schema}
-    occurrences = list(_places(tree, given))
-    for side, named in given.items():
+    occurrences = list(_column_occurrences(tree, partial_schemas))
+    for side, named in partial_schemas.items():
         read = {name for other, name in occurrences if other == side}
         for name in named:
             if name not in read:
@@ -50,26 +50,30 @@ def infer_schemas(
                     name="JN-COLUMN-MISSING",
                 )
         types |= {(side, name): data_type for name, data_type in named.items()}
-    places = [place for place in occurrences if place[0] in given]
-    guessed = frozenset(place for place in places if types.get(place) is None)
-    relations = [list(_places(part, given)) for part in walk_tree(tree) if part.kind in _RELATIONS]
+    columns_to_infer = [column for column in occurrences if column[0] in partial_schemas]
+    guessed = frozenset(column for column in columns_to_infer if types.get(column) is None)
+    relations = [
+        list(_column_occurrences(part, partial_schemas)) for part in walk_tree(tree) if part.kind in _RELATIONS
+    ]
     before = -1
-    while before != len([place for place in guessed if types.get(place) is not None]):
-        before = len([place for place in guessed if types.get(place) is not None])
+    while before != len([column for column in guessed if types.get(column) is not None]):
+        before = len([column for column in guessed if types.get(column) is not None])
         for relation in relations:
-            partner = _partner([types[place] for place in relation if types.get(place) is not None])
-            for place in relation:
-                if partner is not None and types.get(place) is None:
-                    types[place] = partner
-    for place in places:
-        types[place] = types.get(place) or pa.float64()
-    schemas = dict(known)
-    for side in given:
+            partner = _partner([types[column] for column in relation if types.get(column) is not None])
+            for column in relation:
+                if partner is not None and types.get(column) is None:
+                    types[column] = partner
+    for column in columns_to_infer:
+        types[column] = types.get(column) or pa.float64()
+    schemas = dict(full_schemas)
+    for side in partial_schemas:
         schemas[side] = pa.schema([(name, data_type) for (other, name), data_type in types.items() if other == side])
     return Inferred(schemas, guessed)
 
 
-def _places(tree: Tree, given: Mapping[Side, Mapping[str, pa.DataType | None]]) -> Iterator[Place]:
+def _column_occurrences(
+    tree: Tree, partial_schemas: Mapping[Side, Mapping[str, pa.DataType | None]]
+) -> Iterator[Place]:
     """Yield the columns in a tree; one without a table belongs to the side whose bounds name it."""
     for part in walk_tree(tree):
         if part.kind != "column":
@@ -77,7 +81,7 @@ def _places(tree: Tree, given: Mapping[Side, Mapping[str, pa.DataType | None]]) 
         *tables, name = part.value
         side = _SIDES.get(tables[-1].lower()) if tables else None
         if not tables:
-            side = next((side for side, named in given.items() if name in named), None)
+            side = next((side for side, named in partial_schemas.items() if name in named), None)
         if side is not None:
             yield side, name
 

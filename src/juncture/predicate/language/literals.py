@@ -68,9 +68,9 @@ def read_timestamp(text: str, *, zoned: bool, zone: tzinfo | None) -> tuple[int,
             "12:30:00.5'.",
             name="JN-LITERAL-SYNTAX",
         )
-    whole = read_date(day) * DAY_S + clock[0] * 3_600 + clock[1] * 60 + clock[2]
+    epoch_s = read_date(day) * DAY_S + clock[0] * 3_600 + clock[1] * 60 + clock[2]
     if zoned:
-        whole -= _offset_s(text, offset, zone, whole)
+        epoch_s -= _offset_s(text, offset, zone, epoch_s)
     elif offset:
         raise SpecError(
             f"{text!r} has a time zone, but is compared with timestamps without one. Remove the time zone.",
@@ -79,7 +79,7 @@ def read_timestamp(text: str, *, zoned: bool, zone: tzinfo | None) -> tuple[int,
     digits = digits or ""
     unit = "ns" if len(digits) > 6 else "us"
     fraction = int(digits.ljust(9, "0")) // (10**9 // TIME_STEPS[unit])
-    return _held(whole * TIME_STEPS[unit] + fraction, unit, repr(text)), unit
+    return _checked_steps(epoch_s * TIME_STEPS[unit] + fraction, unit, repr(text)), unit
 
 
 def _offset_s(text: str, offset: str | None, zone: tzinfo | None, wall_s: int) -> int:
@@ -97,15 +97,15 @@ def _offset_s(text: str, offset: str | None, zone: tzinfo | None, wall_s: int) -
         )
     wall = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=wall_s)
     try:
-        ahead = wall.replace(tzinfo=zone).utcoffset()
+        utc_offset = wall.replace(tzinfo=zone).utcoffset()
     except OverflowError:
         raise SpecError(
             f"{text!r} is at the edge of the years 1 to 9999, where the offset of a time zone cannot be computed. Add "
             f"it, such as '{text}Z'.",
             name="JN-LITERAL-TIMEZONE",
         ) from None
-    assert ahead is not None
-    return int(ahead.total_seconds())
+    assert utc_offset is not None
+    return int(utc_offset.total_seconds())
 
 
 def interval_steps(text: str, unit: str | None) -> tuple[int, str]:
@@ -133,13 +133,13 @@ def interval_steps(text: str, unit: str | None) -> tuple[int, str]:
     for name in ("us", "ns"):
         steps = seconds * TIME_STEPS[name]
         if steps.denominator == 1:
-            return _held(int(steps), name, f"INTERVAL {text!r}"), name
+            return _checked_steps(int(steps), name, f"INTERVAL {text!r}"), name
     raise SpecError(
         f"INTERVAL {text!r} is finer than a nanosecond. Round it to nanoseconds.", name="JN-DURATION-PRECISION"
     )
 
 
-def _held(steps: int, unit: str, what: str) -> int:
+def _checked_steps(steps: int, unit: str, what: str) -> int:
     """Return steps of a unit; raise SpecError if they exceed 64 bits."""
     if not -_MOST_STEPS <= steps < _MOST_STEPS:
         years = _MOST_STEPS // TIME_STEPS[unit] // (365 * DAY_S)

@@ -92,14 +92,14 @@ class Node:
 
     type: Type
     _operands: tuple[Node, ...] = field(init=False, repr=False)
-    _own: tuple[object, ...] = field(init=False, repr=False)  # what else distinguishes nodes of one class and type
+    _details: tuple[object, ...] = field(init=False, repr=False)  # what else distinguishes nodes of one class and type
     _hash: int = field(init=False, repr=False)
     _sides: frozenset[Side] = field(init=False, repr=False)
     _columns: tuple[Column, ...] | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         operands: list[Node] = []
-        own: list[object] = []
+        details: list[object] = []
         names: tuple[str, ...] = self.__match_args__
         for name in names[1:]:
             value = getattr(self, name)
@@ -108,14 +108,16 @@ class Node:
             elif name == "operands":
                 operands += value
             else:
-                own.append(value)
-        places = {operand._sides for operand in operands}
-        self._remember(operands, own, places.pop() if len(places) == 1 else _NO_SIDE.union(*places))
+                details.append(value)
+        operand_sides = {operand._sides for operand in operands}
+        self._remember(
+            operands, details, operand_sides.pop() if len(operand_sides) == 1 else _NO_SIDE.union(*operand_sides)
+        )
 
-    def _remember(self, operands: Sequence[Node], own: Sequence[object], sides: frozenset[Side]) -> None:
+    def _remember(self, operands: Sequence[Node], details: Sequence[object], sides: frozenset[Side]) -> None:
         object.__setattr__(self, "_operands", tuple(operands))
-        object.__setattr__(self, "_own", tuple(own))
-        object.__setattr__(self, "_hash", hash((type(self), *own, *[operand._hash for operand in operands])))
+        object.__setattr__(self, "_details", tuple(details))
+        object.__setattr__(self, "_hash", hash((type(self), *details, *[operand._hash for operand in operands])))
         object.__setattr__(self, "_sides", sides)
         object.__setattr__(self, "_columns", None)
 
@@ -127,7 +129,12 @@ class Node:
             one, two = pairs.pop()
             if one is two:
                 continue
-            if one._hash != two._hash or type(one) is not type(two) or one.type != two.type or one._own != two._own:
+            if (
+                one._hash != two._hash
+                or type(one) is not type(two)
+                or one.type != two.type
+                or one._details != two._details
+            ):
                 return False
             operands, other_operands = one._operands, two._operands
             if len(operands) != len(other_operands):
@@ -252,18 +259,18 @@ def children(node: Node) -> tuple[Node, ...]:
 
 def walk(node: Node) -> Iterator[Node]:
     """Yield each different node of an expression once, operands first."""
-    seen: set[Node] = set()
+    visited: set[Node] = set()
     stack: list[tuple[Node, bool]] = [(node, False)]
     while stack:
         current, is_open = stack.pop()
-        if current in seen:
+        if current in visited:
             continue
         operands = () if is_open else current._operands
         if operands:
             stack.append((current, True))
             stack.extend([(operand, False) for operand in reversed(operands)])
         else:
-            seen.add(current)
+            visited.add(current)
             yield current
 
 
@@ -277,14 +284,14 @@ def columns(node: Node) -> tuple[Column, ...]:
 
 def _columns_in(node: Node) -> tuple[Column, ...]:
     unique: dict[Column, None] = {}
-    seen: set[int] = set()
+    visited: set[int] = set()
     stack = [node]
     while stack:
         part = stack.pop()
         if isinstance(part, Column):
             unique[part] = None
-        elif id(part) not in seen:
-            seen.add(id(part))
+        elif id(part) not in visited:
+            visited.add(id(part))
             stack.extend(reversed(part._operands))
     return tuple(unique)
 

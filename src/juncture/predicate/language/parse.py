@@ -161,13 +161,13 @@ class _Reader:
     def _compare(self, tree: Tree) -> Node:
         left, right = (self.read(part) for part in tree.parts)
         if tree.value in _ORDERS:
-            self._check_order(tree.parts, asked=tree.value)
+            self._check_order(tree.parts, purpose=tree.value)
         return build.compare(tree.value, left, right, self._moment)
 
     def _call(self, tree: Tree) -> Node:
         operands = [self.read(part) for part in tree.parts]
         if tree.value.lower() in ("least", "greatest"):
-            self._check_order(tree.parts, asked=tree.value.lower())
+            self._check_order(tree.parts, purpose=tree.value.lower())
         return functions.call(tree.value, operands)
 
     def _column(self, tree: Tree) -> Node:
@@ -175,12 +175,12 @@ class _Reader:
             self._columns[tree.value] = self._resolved(tree)
         return self._columns[tree.value]
 
-    def _check_order(self, operands: Sequence[Tree], *, asked: str) -> None:
+    def _check_order(self, operands: Sequence[Tree], *, purpose: str) -> None:
         """Raise SchemaError if an operand is a column of ordered categories; casts are allowed."""
         for operand in operands:
             if operand.kind == "column":
                 side, field = self._field(operand)
-                check_order(field, purpose=asked, side=side)
+                check_order(field, purpose=purpose, side=side)
 
     def _resolved(self, tree: Tree) -> Column:
         side, field = self._field(tree)
@@ -324,7 +324,7 @@ class _Reader:
 
     def _between(self, tree: Tree) -> Node:
         operand, low, high = (self.read(part) for part in tree.parts)
-        self._check_order(tree.parts, asked="BETWEEN")
+        self._check_order(tree.parts, purpose="BETWEEN")
         return build.conjunction(
             [build.compare(">=", operand, low, self._moment), build.compare("<=", operand, high, self._moment)]
         )
@@ -362,9 +362,9 @@ def _constants(words: Sequence[str]) -> dict[Type, Sequence[Value]]:
     by_type[BIGINT] = [number for number in wholes if not -(2**31) <= number < 2**31]
     scaled: dict[int, list[int]] = {}
     for word in numbers:
-        whole, _, fraction = word.partition(".")
+        integer, _, fraction = word.partition(".")
         if fraction:
-            scaled.setdefault(len(fraction), []).append(int(whole + fraction))
+            scaled.setdefault(len(fraction), []).append(int(integer + fraction))
     for scale, steps in scaled.items():
         digits = len(str(max(map(abs, steps))))
         by_type[Type("decimal", precision=max(digits, scale), scale=scale)] = steps

@@ -130,8 +130,8 @@ class _Writer:
         if data_type.kind == "integer" and value is not None:
             return str(value)
         if data_type.kind == "decimal" and isinstance(value, int):
-            whole, _, fraction = f"{as_decimal(Fraction(value, 10**data_type.scale), data_type):f}".partition(".")
-            return f"{whole}.{fraction.rstrip('0')}" if fraction.strip("0") else f"{whole}BD"
+            integer, _, fraction = f"{as_decimal(Fraction(value, 10**data_type.scale), data_type):f}".partition(".")
+            return f"{integer}.{fraction.rstrip('0')}" if fraction.strip("0") else f"{integer}BD"
         wide = DOUBLE if data_type.kind == "float" else data_type
         return self.write(Literal(wide, value), _SUM)
 
@@ -266,7 +266,7 @@ def _literal(literal: Literal) -> str:
     if data_type.kind == "decimal":
         return _decimal(Fraction(value), data_type)
     if isinstance(value, int):
-        return _whole(value, data_type)
+        return _integer_text(value, data_type)
     assert isinstance(value, float)
     if not math.isfinite(value):
         return f"CAST('{'NaN' if math.isnan(value) else 'Infinity' if value > 0 else '-Infinity'}' AS {data_type})"
@@ -274,7 +274,7 @@ def _literal(literal: Literal) -> str:
     return f"{text}F" if data_type.bits == 32 else text if "e" in text else f"{text}D"
 
 
-def _whole(value: int, data_type: Type) -> str:
+def _integer_text(value: int, data_type: Type) -> str:
     if data_type.kind == "date":
         return f"DATE '{date_text(value)}'"
     if data_type.kind == "timestamp":
@@ -289,8 +289,8 @@ def _whole(value: int, data_type: Type) -> str:
 def _decimal(value: Fraction, data_type: Type) -> str:
     """Write a decimal with the digits of its type, in a cast if it has fewer."""
     text = f"{as_decimal(value, data_type):f}"
-    whole, _, fraction = text.removeprefix("-").partition(".")
-    written = len(fraction) if whole == "0" and fraction else len(whole) + len(fraction)
+    integer, _, fraction = text.removeprefix("-").partition(".")
+    written = len(fraction) if integer == "0" and fraction else len(integer) + len(fraction)
     text = text if fraction else f"{text}BD"
     return text if written == data_type.precision else f"CAST({text} AS {data_type})"
 

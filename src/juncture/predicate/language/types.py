@@ -166,8 +166,8 @@ def as_vector(steps: Sequence[Value], data_type: Type) -> pa.Array:
     """Return values in whole steps of their type as a vector."""
     if data_type.kind != "decimal":
         return pa.array(steps, vector_type(data_type))
-    whole = pa.array(steps, pa.decimal128(38, 0))
-    return pa.Array.from_buffers(vector_type(data_type), len(whole), whole.buffers())
+    decimals = pa.array(steps, pa.decimal128(38, 0))
+    return pa.Array.from_buffers(vector_type(data_type), len(decimals), decimals.buffers())
 
 
 def scale_between(source: Type, target: Type) -> Fraction | int:
@@ -214,8 +214,8 @@ def integer_decimal(bits: int) -> Type:
 def common_decimal(one: Type, other: Type) -> Type:
     """Return the decimal that two decimals widen to."""
     scale = max(one.scale, other.scale)
-    whole = max(one.precision - one.scale, other.precision - other.scale)
-    return _bounded(whole + scale, scale)
+    integer_digits = max(one.precision - one.scale, other.precision - other.scale)
+    return _bounded(integer_digits + scale, scale)
 
 
 def arithmetic_type(operator: ArithmeticOperator, left: Type, right: Type) -> Type:
@@ -254,16 +254,16 @@ def _decimal_result(operator: ArithmeticOperator, left: Type, right: Type) -> Ty
         scale = max(_MIN_DIVISION_SCALE, left.scale + right.precision + 1)
         return _bounded(left.precision - left.scale + right.scale + scale, scale)
     scale = max(left.scale, right.scale)
-    whole = max(left.precision - left.scale, right.precision - right.scale)
-    return _bounded(whole + scale + 1, scale)
+    integer_digits = max(left.precision - left.scale, right.precision - right.scale)
+    return _bounded(integer_digits + scale + 1, scale)
 
 
 def _bounded(precision: int, scale: int) -> Type:
     """Return a decimal of at most 38 digits, dropping digits after the point before those in front of it."""
     if precision <= MAX_DIGITS:
         return Type("decimal", precision=precision, scale=scale)
-    kept = max(MAX_DIGITS - (precision - scale), min(scale, _MIN_DIVISION_SCALE))
-    return Type("decimal", precision=MAX_DIGITS, scale=kept)
+    new_scale = max(MAX_DIGITS - (precision - scale), min(scale, _MIN_DIVISION_SCALE))
+    return Type("decimal", precision=MAX_DIGITS, scale=new_scale)
 
 
 def _arithmetic_hint(operator: str, left: Type, right: Type) -> str:

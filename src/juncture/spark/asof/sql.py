@@ -58,7 +58,7 @@ class SqlJoin:
     def right_rows(self) -> DataFrame:
         """Return the right rows that can match, with the payload as ``found``, keys, ``on`` and ties."""
         compared, usable = self._compared("right", self.join.right_on)
-        shown = dict.fromkeys([self.join.right_on, *self.join.shown["right"]])
+        shown = dict.fromkeys([self.join.right_on, *self.join.output_names["right"]])
         found = F.struct(*(self._r[name] for name in shown)).alias("found")
         ties = (_order_form(F.col(self._r[name]), data_type) for name, data_type in self._ties.items())
         named = (value.alias(name) for name, value in zip(self.ties, ties, strict=True))

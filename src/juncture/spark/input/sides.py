@@ -358,7 +358,7 @@ def reachable(join: ResolvedAsof, left: Extent, right: SparkSide) -> tuple[Spark
     tolerance, distance = join.tolerance, None
     if tolerance is not None and tolerance.column is None:
         distance = tolerance.constant
-    low, high = join.reach(*left, distance)
+    low, high = join.right_range(*left, distance)
     if isinstance(right, FileSide):
         return _files_within(right, join, low, high)
     assert isinstance(right, FrameSide)
@@ -386,7 +386,7 @@ def reachable_files(join: ResolvedRange, left: SparkSide, right: SparkSide) -> t
         return right, ""
     ends = left.footers.ends(join.left_on)
     extent = None if ends is None else extent_of(ends, join.domain)
-    return (right, "") if extent is None else _files_within(right, join, *join.reach(*extent))
+    return (right, "") if extent is None else _files_within(right, join, *join.right_range(*extent))
 
 
 def _files_within(side: FileSide, join: ResolvedAsof | ResolvedRange, low: Any, high: Any) -> tuple[FileSide, str]:

@@ -142,7 +142,7 @@ def _built(inputs: _Inputs, steps: Steps, resources: Resources) -> tuple[DataFra
     fields = list(side.spark_schema.fields)
     for each in steps.alone:
         with about(each.table.name):
-            join = each.table.shown.over(side.schema, each.table.join.right_schema)
+            join = each.table.right_output.over(side.schema, each.table.join.right_schema)
             join = replace(join, output=(*left_columns(side.schema), *each.table.columns))
             single = plan_resolved(join, side, each.side, resources)
         decisions[each.table.name] = single

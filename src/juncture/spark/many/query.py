@@ -61,7 +61,7 @@ class Placed:
         if table.duplicates == "greatest":
             return list(self.side.schema.names)
         checked = () if table.check_available_at is None else (table.check_available_at.right,)
-        needed = {*table.shown.needed("right"), *checked}
+        needed = {*table.right_output.needed("right"), *checked}
         return [name for name in self.side.schema.names if name in needed]
 
 
@@ -247,7 +247,7 @@ def _joined_schema(spine: pa.Schema, tables: Sequence[Placed]) -> pa.Schema:
     """Return the spine's schema with the columns of some tables."""
     fields = list(spine)
     for each in tables:
-        fields += [pa.field(one.name, one.type) for one in each.table.shown.output_schema]
+        fields += [pa.field(one.name, one.type) for one in each.table.right_output.output_schema]
     return pa.schema(fields)
 
 
