@@ -43,7 +43,7 @@ def layouts(draw: st.DrawFn, example: Example) -> Layout:
     for table, placement in zip(
         with_computed(join, example.left, example.right), asof_placements(join, coding), strict=True
     ):
-        ranges = placement.place(table)
+        ranges = placement.ranges_of(table)
         ranges = ranges.take(ranges.valid)
         rows += list(zip(ranges.hashes.tolist(), ranges.first.tolist(), strict=True))
     cut = st.sampled_from(sorted(set(rows))).flatmap(

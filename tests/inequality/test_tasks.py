@@ -42,7 +42,7 @@ def cuts_through(draw, placements, left: pa.Table, right: pa.Table) -> Cuts:
     """Return cuts at rows of the tables."""
     rows = [(0, 0), (2**63, 0)]
     for table, placement in zip((left, right), placements, strict=True):
-        ranges = placement.place(table)
+        ranges = placement.ranges_of(table)
         ranges = ranges.take(ranges.valid)
         for codes in (ranges.first, ranges.last):
             rows += list(zip(ranges.hashes.tolist(), codes.tolist(), strict=True))

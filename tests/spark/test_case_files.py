@@ -92,7 +92,7 @@ def cuts_at_rows(placements: tuple[Placement, Placement], left: pa.Table, right:
     """Return cuts at every third row of both sides, so that they split keys wherever these have several."""
     rows = set()
     for table, placement in zip((left, right), placements, strict=True):
-        ranges = placement.place(table)
+        ranges = placement.ranges_of(table)
         ranges = ranges.take(ranges.valid)
         rows |= set(zip(ranges.hashes.tolist(), ranges.first.tolist(), strict=True))
     cuts = sorted(rows)[1::3]

@@ -14,7 +14,7 @@ from juncture.kernels.array_types import Ints
 from juncture.matching.asof import AsofCondition
 from juncture.matching.condition import condition_of
 from juncture.spark.tasks.packets import Content, Packet
-from juncture.spark.tasks.scatter import apart
+from juncture.spark.tasks.scatter import split_by_partition
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
@@ -37,7 +37,7 @@ class Buckets:
     ) -> Iterator[Packet]:
         """Yield rows to their buckets, as ``sent``. ``unkeyed`` returns numbers that place rows without a match."""
         targets = self._targets(side, batch, unkeyed)
-        for packet in apart(pa.Table.from_batches([sent]), targets, self.count, Content.OWNED, side):
+        for packet in split_by_partition(pa.Table.from_batches([sent]), targets, self.count, Content.OWNED, side):
             yield replace(packet, target=self._labels[packet.target])
 
     def to_all(self, side: Side, content: Content, table: pa.Table) -> Iterator[Packet]:

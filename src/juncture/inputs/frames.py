@@ -57,8 +57,8 @@ def without_runs(column: pa.ChunkedArray) -> pa.ChunkedArray:
     data_type = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}.get(data_type, data_type)
     chunks = []
     for chunk in column.chunks:
-        places = np.arange(chunk.offset, chunk.offset + len(chunk))
-        runs = np.searchsorted(chunk.run_ends.to_numpy(), places, side="right")
+        positions = np.arange(chunk.offset, chunk.offset + len(chunk))
+        runs = np.searchsorted(chunk.run_ends.to_numpy(), positions, side="right")
         chunks.append(chunk.values.cast(data_type).take(pa.array(runs)))
     return pa.chunked_array(chunks, data_type)
 

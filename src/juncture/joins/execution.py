@@ -71,11 +71,11 @@ def check_execution(function: Callable[..., Any], arguments: Mapping[str, object
 def refuse_unknown(function: Callable[..., Any], unknown: Mapping[str, object]) -> None:
     """Refuse arguments of other libraries and misspelled names, with a hint."""
     for name, value in unknown.items():
-        known = list(signature(function).parameters)
+        names = list(signature(function).parameters)
         # The last parameter collects the arguments that the function does not name itself.
-        if known.pop() == "execution":
-            known += sorted(_NAMES)
-        hint = argument_hint(name, known) or did_you_mean(name, known)
+        if names.pop() == "execution":
+            names += sorted(_NAMES)
+        hint = argument_hint(name, names) or did_you_mean(name, names)
         raise SpecError(f"{function.__name__}() has no argument {name}={value!r}. {hint}", name="JN-ARGUMENT-UNKNOWN")
 
 

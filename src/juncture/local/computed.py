@@ -48,7 +48,7 @@ class ComputedSource(SameRows):
             yield from self._source.read(part, columns, coded)
             return
         values = [self._values.get(name, Column(name)) for name in columns]
-        wanted = list(dict.fromkeys(own for value in values for own in value.columns))
+        wanted = list(dict.fromkeys(column for value in values for column in value.columns))
         # Without columns the rows could not be counted.
         wanted = wanted or self._source.schema.names[:1]
         schema = pa.schema([self.schema.field(name) for name in columns])
@@ -88,10 +88,10 @@ class ComputedSource(SameRows):
 
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return about how many bytes some columns take in memory."""
-        own = [name for name in columns if name not in self._values]
-        made = [self.schema.field(name) for name in columns if name in self._values]
-        widths = [(field.type.bit_width + 7) // 8 if is_fixed(field.type) else _VALUE_BYTES for field in made]
-        return (self._source.bytes_of(own) if own else 0) + sum(widths) * self.num_rows
+        stored = [name for name in columns if name not in self._values]
+        computed = [self.schema.field(name) for name in columns if name in self._values]
+        widths = [(field.type.bit_width + 7) // 8 if is_fixed(field.type) else _VALUE_BYTES for field in computed]
+        return (self._source.bytes_of(stored) if stored else 0) + sum(widths) * self.num_rows
 
     def within(self, memory: MemoryBudget, /) -> Self:
         """Return the same rows in batches that suit what may be held."""

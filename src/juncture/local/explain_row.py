@@ -80,17 +80,17 @@ def _candidates(join: Resolved, one: Source, right: Source, matches: Ints, conte
     else:
         return
     joins = [_asof(nearest, matches=_PER_SIDE, direction=side, allow_exact_matches=True) for side in _SIDES]
-    rows = np.setdiff1d(np.concatenate([_found(join, one, right, context) for join in joins]), matches)
+    rows = np.setdiff1d(np.concatenate([_matches_of(join, one, right, context) for join in joins]), matches)
     if len(rows) == 0:
         return
     near = _rows(join, "right", right, rows, context)
     distances = distances_between(nearest, one, near, np.zeros(len(rows), np.int64), np.arange(len(rows)), context)
-    for place in np.arange(len(rows)) if distances is None else np.argsort(distances, kind="stable"):
-        excluded, text = _exclusion(join, one, TableSource(near.table.slice(place, 1)), context)
-        distance = None if distances is None else float(distances[place])
+    for index in np.arange(len(rows)) if distances is None else np.argsort(distances, kind="stable"):
+        excluded, text = _exclusion(join, one, TableSource(near.table.slice(index, 1)), context)
+        distance = None if distances is None else float(distances[index])
         yield Candidate(
-            right_row=int(rows[place]),
-            values=_values(join, "right", near, int(place), context),
+            right_row=int(rows[index]),
+            values=_values(join, "right", near, int(index), context),
             distance=distance,
             excluded=excluded,
             explanation=text
@@ -130,7 +130,7 @@ def _by_distance(join: ResolvedRange) -> ResolvedAsof:
     )
 
 
-def _found(join: ResolvedAsof, one: Source, right: Source, context: JoinContext) -> Ints:
+def _matches_of(join: ResolvedAsof, one: Source, right: Source, context: JoinContext) -> Ints:
     """Return the matches of the only left row."""
     context = context.within(MemoryBudget(context.memory.total_bytes))
     pointers: Ints = find(join, one, right, context).pointers.ravel()
@@ -142,8 +142,8 @@ def _exclusion(join: Resolved, one: Source, other: Source, context: JoinContext)
     if not isinstance(join, ResolvedAsof):
         return "window", "outside the window"
     spec, tolerance = join.spec, join.tolerance
-    asked: dict[str, Any] = {"direction": spec.direction, "allow_exact_matches": True}
-    asked |= {"available_at": None, "where": None, "tolerance": None}
+    limits: dict[str, Any] = {"direction": spec.direction, "allow_exact_matches": True}
+    limits |= {"available_at": None, "where": None, "tolerance": None}
     limit = "" if tolerance is None else tolerance.column or join.domain.distance_text(tolerance.constant or 0)
     for name, argument, text in (
         ("side", "direction", f"not on the side of direction={spec.direction!r}"),
@@ -152,8 +152,8 @@ def _exclusion(join: Resolved, one: Source, other: Source, context: JoinContext)
         ("where", "where", "where= is not true"),
         ("beyond_tolerance", "tolerance", f"farther than the tolerance of {limit}"),
     ):
-        asked[argument] = getattr(spec if argument in _SPEC_ARGUMENTS else join, argument)
-        if not len(_found(_asof(join, **asked), one, other, context)):
+        limits[argument] = getattr(spec if argument in _SPEC_ARGUMENTS else join, argument)
+        if not len(_matches_of(_asof(join, **limits), one, other, context)):
             return name, text
     return "not_best", "another row is preferred"
 
@@ -161,17 +161,20 @@ def _exclusion(join: Resolved, one: Source, other: Source, context: JoinContext)
 def _rows(join: Resolved, side: Side, source: Source, rows: Ints, context: JoinContext) -> TableSource:
     """Return rows of a side with all columns that decide about matches, or that texts show."""
     ties = join.tie_columns if side == "right" else ()
-    names = list(dict.fromkeys((*join.compared(side), *ties, *_shown(join, side).values()))) or source.schema.names[:1]
+    names = (
+        list(dict.fromkeys((*join.compared(side), *ties, *_text_columns(join, side).values())))
+        or source.schema.names[:1]
+    )
     return TableSource(pa.table(select(source, names, rows, context), names=names))
 
 
-def _shown(join: Resolved, side: Side) -> dict[str, str]:
+def _text_columns(join: Resolved, side: Side) -> dict[str, str]:
     """Return the columns that texts show, by what the spec calls them."""
-    spec, place = join.spec, SIDES.index(side)
+    spec, index = join.spec, SIDES.index(side)
     pairs = [*spec.key_pairs(), *(spec.on_pairs() if isinstance(spec, OrderedSpec) else ())]
-    names = {str(pair[place]): join.name_of(side, pair[place]) for pair in pairs}
+    names = {str(pair[index]): join.name_of(side, pair[index]) for pair in pairs}
     return {text: name for text, name in names.items() if name} or {name: name for name in join.compared(side)}
 
 
 def _values(join: Resolved, side: Side, source: Source, row: int, context: JoinContext) -> str:
-    return cells_text(source, _shown(join, side), row, context)
+    return cells_text(source, _text_columns(join, side), row, context)

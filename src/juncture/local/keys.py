@@ -102,9 +102,9 @@ class PartitionedKeys:
             for columns, order, edges, codes in self._waiting:
                 first, end = edges[partition : partition + 2]
                 if first < end:
-                    found = np.empty(end - first, np.int32)
-                    self._tables[partition].add([column.slice(first, end - first) for column in columns], found)
-                    codes[order[first:end]] = self._whole(found, partition)
+                    part_codes = np.empty(end - first, np.int32)
+                    self._tables[partition].add([column.slice(first, end - first) for column in columns], part_codes)
+                    codes[order[first:end]] = self._global_codes(part_codes, partition)
 
         context.threads.run(build, range(len(self._tables)))
         self._waiting = []
@@ -116,14 +116,14 @@ class PartitionedKeys:
             rows = order[edges[partition] : edges[partition + 1]]
             if len(rows):
                 index = array_of(rows, pa.int64())
-                found = np.empty(len(rows), np.int32)
-                table.find([take(column, index) for column in columns], found)
-                codes[rows] = self._whole(found, partition)
+                part_codes = np.empty(len(rows), np.int32)
+                table.find([take(column, index) for column in columns], part_codes)
+                codes[rows] = self._global_codes(part_codes, partition)
 
     def _parted(self, columns: list[pa.Array]) -> tuple[Ints, list[int]]:
         return partition_rows(self._hashes.of(columns)[0], len(self._tables))
 
-    def _whole(self, codes: Codes, partition: int) -> Codes:
+    def _global_codes(self, codes: Codes, partition: int) -> Codes:
         """Return codes that differ between partitions too."""
         return np.where(codes == EMPTY, np.int32(EMPTY), codes * np.int32(len(self._tables)) + np.int32(partition))
 

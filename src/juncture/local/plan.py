@@ -68,7 +68,7 @@ class _Execution:
 
     def measure(self, report: Report | None, keep: bool) -> tuple[Measured, Any]:
         """Return rows, time by phase, spilled bytes and peak memory, and the joined table if it is to be kept."""
-        kept: list[pa.RecordBatch] = []
+        batches: list[pa.RecordBatch] = []
         with self._context(report) as context:
             earlier_peak_bytes, earlier_compile_s = peak_memory_bytes(), compile_seconds()
             progress, rows = context.progress, 0
@@ -77,7 +77,7 @@ class _Execution:
             for batch in execute(join, left, right, algorithm, context):
                 rows += batch.num_rows
                 if keep:
-                    kept.append(batch)
+                    batches.append(batch)
             progress.extend("output")
             run = Measured(
                 algorithm=algorithm,
@@ -91,7 +91,7 @@ class _Execution:
                 peak_memory_bytes=peak_memory_bytes(),
                 earlier_peak_bytes=earlier_peak_bytes,
             )
-        return run, self._in_input_type(kept) if keep else None
+        return run, self._in_input_type(batches) if keep else None
 
     def match(self, report: Report | None) -> pa.Table:
         """Return the row numbers of the matches."""
@@ -233,13 +233,13 @@ class ReadyJoin:
         if brief and stats is None and left.is_small and right.is_small:
             planning, choice = _plan_of_few_rows(validated, resources)
             return cls(validated=validated, left=left, right=right, answer=answer, planning=planning, choice=choice)
-        given = stats or Stats()
+        user_stats = stats or Stats()
         samples = (
-            left.sample(answer.run, "left", given.left, brief=brief),
-            right.sample(answer.run, "right", given.right, brief=brief),
+            left.sample(answer.run, "left", user_stats.left, brief=brief),
+            right.sample(answer.run, "right", user_stats.right, brief=brief),
         )
-        known = Stats(left=samples[0].stats, right=samples[1].stats)
-        planning = planning_input(answer.run, known, resources, (samples[0].rows, samples[1].rows))
+        known_stats = Stats(left=samples[0].stats, right=samples[1].stats)
+        planning = planning_input(answer.run, known_stats, resources, (samples[0].rows, samples[1].rows))
         return cls(validated=validated, left=left, right=right, answer=answer, planning=planning)
 
     @property
@@ -338,10 +338,10 @@ class PreparedJoin:
         """
         inputs = Input(left, "left"), Input(right, "right")
         for side, opened, schema in zip(SIDES, inputs, self._schemas, strict=True):
-            given = opened.input_table.schema
-            if not given.equals(schema):
+            actual = opened.input_table.schema
+            if not actual.equals(schema):
                 raise SchemaError(
-                    f"The {side} table has the columns {columns_text(given)}, but the join was prepared for "
+                    f"The {side} table has the columns {columns_text(actual)}, but the join was prepared for "
                     f"{columns_text(schema)}. Cast the table, or prepare the join for its schema.",
                     name="JN-PREPARED-SCHEMA",
                 )

@@ -66,22 +66,22 @@ def within_keys(join: ResolvedEqui, left: Source, right: Source, context: JoinCo
     if join.how in keeps or join.nulls_equal or not isinstance(large, ParquetSource):
         return left, right
     small_by, large_by = (join.right_by, join.left_by) if swapped else (join.left_by, join.right_by)
-    kept = list(range(len(large.part_rows)))
+    parts = list(range(len(large.part_rows)))
     for small_key, large_key in zip(small_by, large_by, strict=True):
         form = form_of(small.schema.field(small_key).type, large.schema.field(large_key).type)
-        extents = {part: _form_extent(large.extent(part, large_key), form) for part in kept}
+        extents = {part: _form_extent(large.extent(part, large_key), form) for part in parts}
         # Where NaN is, which a footer does not count, it equals NaN.
         is_float = pat.is_floating(plain_type(large.schema.field(large_key).type))
         if is_float or all(extent is None for extent in extents.values()):
             continue
-        found = [ends for ends in all_ends(small, small_key, context) if ends.null_count == 0]
-        known = [extent for ends in found if (extent := _form_extent(ends, form)) is not None]
-        if not found:
-            kept = []
-        elif len(known) == len(found):
-            low, high = min(first for first, _ in known), max(last for _, last in known)
-            kept = [part for part in kept if meets(extents[part], low, high)]
-    pruned = large if len(kept) == len(large.part_rows) else large.only(kept)
+        small_ends = [ends for ends in all_ends(small, small_key, context) if ends.null_count == 0]
+        extents_of_keys = [extent for ends in small_ends if (extent := _form_extent(ends, form)) is not None]
+        if not small_ends:
+            parts = []
+        elif len(extents_of_keys) == len(small_ends):
+            low, high = min(first for first, _ in extents_of_keys), max(last for _, last in extents_of_keys)
+            parts = [part for part in parts if meets(extents[part], low, high)]
+    pruned = large if len(parts) == len(large.part_rows) else large.only(parts)
     return (pruned, small) if swapped else (small, pruned)
 
 

@@ -88,17 +88,17 @@ class Input:
         """Whether this is a table in memory that any algorithm joins in about the time of a look at it."""
         return isinstance(self._source, TableSource) and _is_small(self._source)
 
-    def sample(self, join: Resolved, side: Side, given: SideStats, *, brief: bool = False) -> InputSample:
+    def sample(self, join: Resolved, side: Side, user_stats: SideStats, *, brief: bool = False) -> InputSample:
         """Return what is known before the join runs: of a stream, what the caller says."""
         if self._source is None:
-            return InputSample(combined(given, SideStats()))
-        return sample_input(join, side, with_computed(self._source, join, side), given, brief=brief)
+            return InputSample(combined(user_stats, SideStats()))
+        return sample_input(join, side, with_computed(self._source, join, side), user_stats, brief=brief)
 
-    def refreshed_stats(self, join: Resolved, side: Side, known: SideStats, source: Source) -> SideStats:
+    def refreshed_stats(self, join: Resolved, side: Side, stats: SideStats, source: Source) -> SideStats:
         """Return what is known once the input can be read: a stream has been counted, whatever was said of it."""
         if self._source is not None:
-            return known
-        return combined(known, self._counted(join, side, source, "count"))
+            return stats
+        return combined(stats, self._counted(join, side, source, "count"))
 
     def declared(self, join: Resolved, side: Side) -> SideStats:
         """Return what is known without a look at any row: nothing of a stream."""
@@ -149,29 +149,31 @@ class InputSample:
     rows: pa.Table | None = None  # some rows, with the columns that were needed; None if none were
 
 
-def sample_input(join: Resolved, side: Side, source: Source, given: SideStats, *, brief: bool = False) -> InputSample:
+def sample_input(
+    join: Resolved, side: Side, source: Source, user_stats: SideStats, *, brief: bool = False
+) -> InputSample:
     """Return what is known of a side: what it declares, what a sample shows, and what the caller states.
 
-    Statistics of the caller (`given`) are not collected again, but yield to what the side declares. With `brief`, at
-    most a hundredth of the rows of a table in memory is sampled, and none of a small one.
+    Statistics of the caller (`user_stats`) are not collected again, but yield to what the side declares. With `brief`,
+    at most a hundredth of the rows of a table in memory is sampled, and none of a small one.
 
     Reads footers, and of at most 16 parts 20,000 rows in all.
     """
     if brief and isinstance(source, TableSource) and (stats := _brief_stats(join, side, source)) is not None:
-        return InputSample(combined(given, stats))
+        return InputSample(combined(user_stats, stats))
     join = working_join(join)
     source = working_source(source, join.schema(side))
-    found = _Sampler(join, side, source)
-    found.declared(brief=brief)
+    sampler = _Sampler(join, side, source)
+    sampler.declared(brief=brief)
     most = SAMPLE_ROWS
     if brief and not isinstance(source, ParquetSource):
-        found.check_order_of_all()
+        sampler.check_order_of_all()
         # Only joins by inequalities run in another way if many pairs match.
         is_sampled = isinstance(join, ResolvedInequality)
         most = min(SAMPLE_ROWS, source.num_rows // _ROWS_PER_SAMPLED) if is_sampled else 0
     if most >= _SAMPLE_ROWS_LEAST:
-        found.sampled(given, most)
-    return InputSample(combined(given, SideStats(**found.figures, provenance=found.provenance)), found.rows)
+        sampler.sampled(user_stats, most)
+    return InputSample(combined(user_stats, SideStats(**sampler.figures, provenance=sampler.provenance)), sampler.rows)
 
 
 def _brief_stats(join: Resolved, side: Side, source: TableSource) -> SideStats | None:
@@ -230,9 +232,9 @@ class _Sampler:
         if brief and isinstance(source, TableSource):
             return
         nulls = [source.nulls(column) for column in dict.fromkeys((*self._by, *self._on))]
-        known = [count for count in nulls if count is not None]
-        if known and len(known) == len(nulls):
-            self._learn(name, null_rows=max(known))
+        null_counts = [count for count in nulls if count is not None]
+        if null_counts and len(null_counts) == len(nulls):
+            self._learn(name, null_rows=max(null_counts))
         if self._on:
             self._learn_on_range(name, [source.ends(column) for column in self._on])
         if len(set(self._on)) == 1 and source.is_declared_sorted(self._on[0]):
@@ -248,12 +250,15 @@ class _Sampler:
         if (is_sorted := _is_sorted(source, self._on)) is not None:
             self._learn(sampled_from(source.num_rows, source.num_rows), is_sorted=is_sorted)
 
-    def sampled(self, given: SideStats, most: int) -> None:
+    def sampled(self, user_stats: SideStats, most: int) -> None:
         """Estimate missing figures from a number of rows at most."""
         self.check_order_of_all()
-        wants_keys = bool(self._by or self._equalities) and None in (given.distinct_keys, given.hottest_key_share)
+        wants_keys = bool(self._by or self._equalities) and None in (
+            user_stats.distinct_keys,
+            user_stats.hottest_key_share,
+        )
         unknown = [
-            name for name in ("on_range", "is_sorted") if name not in self.figures and getattr(given, name) is None
+            name for name in ("on_range", "is_sorted") if name not in self.figures and getattr(user_stats, name) is None
         ]
         wants_on = bool(self._on and unknown)
         coded = self._variable() if isinstance(self._source, ParquetSource) else []
@@ -273,7 +278,7 @@ class _Sampler:
             figures, sources = sample.figures()
             for figure in figures:
                 # What the caller says, or the side declares, is not gathered again.
-                if getattr(given, figure) is None and figure not in self.figures:
+                if getattr(user_stats, figure) is None and figure not in self.figures:
                     self._learn(sources[figure], **{figure: figures[figure]})
         if wants_on:
             # What Arrow cannot compare, such as decimals that end before the point, is left alone.
@@ -330,10 +335,10 @@ class _Sampler:
         if isinstance(source, ParquetSource):
             return pa.Table.from_batches([source.first_rows(part, columns, each) for part in picked])
         if isinstance(source, TableSource):
-            whole = [column for name in columns if (column := source.column(name)) is not None]
-            if len(whole) == len(columns):
+            in_memory = [column for name in columns if (column := source.column(name)) is not None]
+            if len(in_memory) == len(columns):
                 rows = array_of(_spread_rows(source.num_rows, most), pa.int64())
-                return pa.table([take(column, rows) for column in whole], names=list(columns))
+                return pa.table([take(column, rows) for column in in_memory], names=list(columns))
         return pa.concat_tables([rows for part in picked for rows in _by_chance(source, part, columns, each)])
 
     def _learn_on_range(self, name: str, ends: Sequence[pa.Array | None]) -> None:

@@ -170,7 +170,7 @@ def joined_schema(
     """Return the schema of files in the order of the first one; with `union_by_name`, files may lack columns."""
     alike: list[tuple[pa.Schema, list[str]]] = []
     for file, schema in zip(files, schemas, strict=True):
-        same = next((paths for known, paths in alike if known.equals(schema)), None)
+        same = next((paths for representative, paths in alike if representative.equals(schema)), None)
         if same is None:
             alike.append((schema, [file.path]))
         else:

@@ -110,8 +110,8 @@ def _delta(path: str, version: int | None) -> LakeTable:
     values = actions.column("partition").to_pylist() if "partition" in actions.schema.names else []
     uris = table.file_uris()
     partitions = [dict(each or {}) for each in values or [{}] * len(uris)]
-    found = _found(path, uris)
-    return LakeTable(path, pa.schema(table.schema()), found, partitions, live_rows=_live_rows(path, table, uris))
+    data_files = _data_files(path, uris)
+    return LakeTable(path, pa.schema(table.schema()), data_files, partitions, live_rows=_live_rows(path, table, uris))
 
 
 def _live_rows(path: str, table: Any, uris: Sequence[str]) -> dict[int, Mask]:
@@ -147,7 +147,7 @@ def _iceberg(path: str, metadata: str, version: int | None) -> LakeTable:
     return LakeTable(
         path,
         schema_to_pyarrow(schema, include_field_ids=False),
-        _found(path, [task.file.file_path for task in tasks]),
+        _data_files(path, [task.file.file_path for task in tasks]),
         [{}] * len(tasks),
         {column.name: column.field_id for column in schema.fields},
         [_logged(schema, table.specs()[task.file.spec_id]) for task in tasks],
@@ -166,9 +166,9 @@ def _logged(schema: Any, partitioning: Any) -> frozenset[str]:
 def _current_metadata(path: str, filesystem: pa.fs.FileSystem, folder: str) -> str:
     """Return the newest metadata file in the folder of an Iceberg table, which a catalog would name."""
     infos = filesystem.get_file_info(pa.fs.FileSelector(str(PurePosixPath(folder, "metadata"))))
-    files = [(found, info.base_name) for info in infos if (found := _METADATA_FILE.fullmatch(info.base_name))]
-    newest_number = max((int(found[1]) for found, _ in files), default=None)
-    newest = [name for found, name in files if int(found[1]) == newest_number]
+    files = [(match, info.base_name) for info in infos if (match := _METADATA_FILE.fullmatch(info.base_name))]
+    newest_number = max((int(match[1]) for match, _ in files), default=None)
+    newest = [name for match, name in files if int(match[1]) == newest_number]
     if len(newest) != 1:
         raise _refused(path, f"its folder has several newest metadata files, or compressed ones: {newest}")
     uri, has_options, options = path.partition("?")
@@ -207,7 +207,7 @@ def _refused(path: str, why: str) -> DataError:
     )
 
 
-def _found(table: str, uris: Sequence[str]) -> list[FoundFile]:
+def _data_files(table: str, uris: Sequence[str]) -> list[FoundFile]:
     """Return files with their sizes, on the filesystem of their table."""
     filesystem, _ = place_of(table)
     infos = filesystem.get_file_info([_path_of(uri) for uri in uris])

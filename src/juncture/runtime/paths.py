@@ -43,8 +43,8 @@ _METADATA, _METADATA_ENDINGS = "metadata", (".metadata.json", ".metadata.json.gz
 def lake_format(filesystem: pyarrow.fs.FileSystem, folder: str) -> str | None:
     """Return ``"Delta"``, ``"Iceberg"`` or ``"Hudi"`` for the folder of such a table, else None."""
     # The root of an object store has no name.
-    found = _table_in(filesystem, folder) if PurePosixPath(folder).name else None
-    return None if found is None else found.title
+    table = _table_in(filesystem, folder) if PurePosixPath(folder).name else None
+    return None if table is None else table.title
 
 
 def check_folders(filesystem: pyarrow.fs.FileSystem, folders: Iterable[str]) -> None:
@@ -72,9 +72,9 @@ def check_listing(filesystem: pyarrow.fs.FileSystem, infos: Iterable[pyarrow.fs.
 
 
 def _check_folder(filesystem: pyarrow.fs.FileSystem, folder: str) -> None:
-    found = _table_in(filesystem, folder)
-    if found is not None:
-        raise _refusal(found, folder, filesystem)
+    table = _table_in(filesystem, folder)
+    if table is not None:
+        raise _refusal(table, folder, filesystem)
 
 
 def _table_in(filesystem: pyarrow.fs.FileSystem, folder: str) -> _Format | None:
@@ -350,10 +350,10 @@ def partitions_of(files: Sequence[FoundFile]) -> tuple[pa.Schema, list[tuple[Val
     fields, columns = [], []
     for name in names:
         column = [partition[name] for partition in texts]
-        known = [text for text in column if text is not None]
-        whole = bool(known) and all(re.fullmatch("-?[0-9]+", text) and int(text) in _INT32 for text in known)
-        fields.append(pa.field(name, pa.int32() if whole else pa.string()))
-        columns.append([int(text) if whole and text is not None else text for text in column])
+        present = [text for text in column if text is not None]
+        are_integers = bool(present) and all(re.fullmatch("-?[0-9]+", text) and int(text) in _INT32 for text in present)
+        fields.append(pa.field(name, pa.int32() if are_integers else pa.string()))
+        columns.append([int(text) if are_integers and text is not None else text for text in column])
     values: list[tuple[Value, ...]] = list(zip(*columns, strict=True)) if columns else [()] * len(files)
     return pa.schema(fields), values
 

@@ -50,13 +50,13 @@ def read_through(
 
     parts, threads = range(len(source.part_rows)), context.threads
     if _fit_at_once(source, names, made_bytes, context):
-        made = threads.map(read, parts)
+        results_by_part = threads.map(read, parts)
     elif in_order:
-        made = chain.from_iterable(threads.map(made_of, threads.ahead(batches(part))) for part in parts)
+        results_by_part = chain.from_iterable(threads.map(made_of, threads.ahead(batches(part))) for part in parts)
     else:
-        made = threads.mix(made_of, map(batches, parts))
+        results_by_part = threads.mix(made_of, map(batches, parts))
     advance, done, reported = context.progress.of(phase), 0, 1
-    for rows, results in made:
+    for rows, results in results_by_part:
         yield from results
         done += rows
         if (finished := int(np.searchsorted(source.bounds, done, "right"))) > reported:
@@ -85,13 +85,13 @@ def extent_of(values: pa.Array, domain: Domain) -> Extent | None:
 
 def parts_within(source: Source, column: str, domain: Domain, low: Any, high: Any) -> list[int]:
     """Return the parts that may contain a value between two bounds (None: no bound), or have no statistics."""
-    kept = []
+    useful = []
     for part in range(len(source.part_rows)):
         values = source.extent(part, column)
         extent = None if values is None else extent_of(values, domain)
         if meets(extent, low, high):
-            kept.append(part)
-    return kept
+            useful.append(part)
+    return useful
 
 
 def ends_of(values: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -121,10 +121,10 @@ def all_ends(source: Source, column: str, context: JoinContext) -> Iterator[pa.A
     """Yield the minimum and maximum of each piece of a column, by statistics or by reading it."""
 
     def ends_in(part: int) -> list[pa.Array]:
-        known = source.extent(part, column)
+        extent = source.extent(part, column)
         # Some writers use NaN as the minimum or maximum of other values.
-        if known is not None and not (pat.is_floating(known.type) and known.is_nan().true_count):
-            return [known]
+        if extent is not None and not (pat.is_floating(extent.type) and extent.is_nan().true_count):
+            return [extent]
         return [ends_of(plain(batch.column(0))) for batch in source.read(part, [column])]
 
     for ends in context.threads.map(ends_in, range(len(source.part_rows))):

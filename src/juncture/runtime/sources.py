@@ -80,11 +80,11 @@ class Source(ABC):
     def ends(self, column: str) -> pa.Array | None:
         """Return the minimum and maximum of a column if known without reading, else None."""
         extents = [self.extent(part, column) for part in range(len(self.part_rows))]
-        known = [extent for extent in extents if extent is not None]
-        if not known or len(known) < len(extents):
+        part_extents = [extent for extent in extents if extent is not None]
+        if not part_extents or len(part_extents) < len(extents):
             return None
-        ends = pc.min_max(pa.chunked_array(known))
-        return pa.array([ends["min"], ends["max"]], known[0].type)
+        ends = pc.min_max(pa.chunked_array(part_extents))
+        return pa.array([ends["min"], ends["max"]], part_extents[0].type)
 
     def nulls(self, _column: str, /) -> int | None:
         """Return the number of nulls in a column if known without reading, else None."""
@@ -144,9 +144,9 @@ class TableSource(Source):
 
     def arrays(self, part: int, columns: Sequence[str], coded: Collection[str] = (), /) -> Iterator[list[pa.Array]]:
         """Yield the columns of a slice, without batches of them if there is one slice and each is in one piece."""
-        whole = [array for name in columns if (array := self.column(name)) is not None]
-        is_whole = len(self.part_rows) == 1 and len(whole) == len(columns)
-        return iter([whole]) if is_whole else super().arrays(part, columns, coded)
+        single_chunks = [array for name in columns if (array := self.column(name)) is not None]
+        is_single = len(self.part_rows) == 1 and len(single_chunks) == len(columns)
+        return iter([single_chunks]) if is_single else super().arrays(part, columns, coded)
 
     def column(self, name: str, /) -> pa.Array | None:
         """Return the values of a column without copying them; None if they are in several pieces."""

@@ -57,12 +57,12 @@ def grouped(items: Iterable[Item], most: int, size_of: Callable[[Item], int]) ->
     """Group consecutive items that have a maximum size together; an item that is larger is alone."""
     group, size = list[Item](), 0
     for item in items:
-        own = size_of(item)
-        if group and size + own > most:
+        item_bytes = size_of(item)
+        if group and size + item_bytes > most:
             yield group
             group, size = [], 0
         group.append(item)
-        size += own
+        size += item_bytes
     if group:
         yield group
 

@@ -81,10 +81,10 @@ def partition_count(stats: Stats, resources: Resources, shuffle_partitions: int)
     """
     least = _PARTITIONS_PER_CORE * resources.cores
     sizes = [side.bytes for side in (stats.left, stats.right)]
-    known = [size for size in sizes if size is not None]
-    if len(known) < len(sizes):
+    known_sizes = [size for size in sizes if size is not None]
+    if len(known_sizes) < len(sizes):
         return max(least, shuffle_partitions)
-    return max(least, -(-sum(known) // (resources.memory_bytes // 4)))
+    return max(least, -(-sum(known_sizes) // (resources.memory_bytes // 4)))
 
 
 def packets(frame: DataFrame, stage: PacketStage) -> DataFrame:
@@ -162,8 +162,8 @@ def result_schema(join: Resolved, left: SparkSide, right: SparkSide) -> st.Struc
         data_type = types[column.side][column.source].dataType
         # A right value may fill a left column, and contain nulls where left values do not.
         fields.append(st.StructField(column.name, nullable(data_type) if column.filled_from else data_type))
-    made = spark_schema(pa.schema([(each.name, each.type) for each in join.aggregates])).fields
-    for each, field in zip(join.aggregates, made, strict=True):
+    aggregate_fields = spark_schema(pa.schema([(each.name, each.type) for each in join.aggregates])).fields
+    for each, field in zip(join.aggregates, aggregate_fields, strict=True):
         data_type = field.dataType
         if each.column is not None and each.function in CHOSEN:
             data_type = types["right"][each.column].dataType
@@ -185,15 +185,15 @@ def restore_types(
     """Return a result, and `more` columns, with the metadata and null types of the inputs, as Spark's own joins do."""
     inputs = {"left": left.spark_schema, "right": right.spark_schema}
     metadata = [inputs[column.side][column.source].metadata for column in join.output] + [{}] * len(join.aggregates)
-    made, given = join.output_schema, join.user_schema(left.schema, right.schema)
-    if made == given and not any(metadata):
+    typed, user_schema = join.output_schema, join.user_schema(left.schema, right.schema)
+    if typed == user_schema and not any(metadata):
         return frame
     columns = []
-    for place, (one, other, about) in enumerate(zip(made, given, metadata, strict=True)):
-        value = F.lit(None) if is_null_type(other.type) and not is_null_type(one.type) else F.col(f"c{place}")
-        columns.append(value.alias(f"c{place}", metadata=about))
-    columns += [F.col(f"c{place}") for place in range(len(columns), len(columns) + len(more))]
-    return frame.toDF(*(f"c{place}" for place in range(len(columns)))).select(*columns).toDF(*made.names, *more)
+    for index, (one, other, about) in enumerate(zip(typed, user_schema, metadata, strict=True)):
+        value = F.lit(None) if is_null_type(other.type) and not is_null_type(one.type) else F.col(f"c{index}")
+        columns.append(value.alias(f"c{index}", metadata=about))
+    columns += [F.col(f"c{index}") for index in range(len(columns), len(columns) + len(more))]
+    return frame.toDF(*(f"c{index}" for index in range(len(columns)))).select(*columns).toDF(*typed.names, *more)
 
 
 SENT_BYTES_MAX = 96 << 20

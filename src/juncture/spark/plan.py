@@ -89,7 +89,9 @@ def plan_resolved(
 ) -> Plan:
     """Plan a resolved join of open inputs, which have all columns that it compares."""
     join, left_typed, right_typed = typed_sides(join, left, right)
-    request = PlanRequest(join=join, left=left_typed, right=right_typed, given=stats, resources=resources, lazy=lazy)
+    request = PlanRequest(
+        join=join, left=left_typed, right=right_typed, user_stats=stats, resources=resources, lazy=lazy
+    )
     # An equality join with aggregates is planned as a predicate join.
     planning = PLANNINGS[join.spec.joined_as](request)
     planning.check(algorithm)
@@ -153,10 +155,12 @@ def _schema_given(table: Any, side: SparkSide) -> pa.Schema:
     return side.given_schema if isinstance(side, FileSide) and not is_spark_frame(table) else side.schema
 
 
-def _resolved(spec: Any, given: tuple[pa.Schema, pa.Schema], schemas: tuple[pa.Schema, pa.Schema]) -> Resolved:
-    """Resolve a join against the user's schemas (`given`), over those of Spark's rows, which have no encodings."""
-    join: Resolved = spec.resolve(*given)
-    return join if given == schemas else join.over(*map(_read_as, (join.left_schema, join.right_schema), schemas))
+def _resolved(spec: Any, user_schemas: tuple[pa.Schema, pa.Schema], schemas: tuple[pa.Schema, pa.Schema]) -> Resolved:
+    """Resolve a join against the user's schemas, over those of Spark's rows, which have no encodings."""
+    join: Resolved = spec.resolve(*user_schemas)
+    return (
+        join if user_schemas == schemas else join.over(*map(_read_as, (join.left_schema, join.right_schema), schemas))
+    )
 
 
 def _read_as(resolved: pa.Schema, read: pa.Schema) -> pa.Schema:

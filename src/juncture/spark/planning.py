@@ -38,7 +38,7 @@ class PlanRequest:
     join: Any
     left: SparkSide
     right: SparkSide
-    given: Stats | None
+    user_stats: Stats | None
     resources: Resources
     lazy: bool
 

@@ -35,9 +35,9 @@ _DIGITS_MAX = 38
 def common_type(left_type: st.DataType, right_type: st.DataType) -> st.DataType:
     """Return the type in which values of two types compare exactly; raise `PlanError` if SQL has none."""
     if isinstance(left_type, st.NullType) or isinstance(right_type, st.NullType):
-        known = right_type if isinstance(left_type, st.NullType) else left_type
+        typed = right_type if isinstance(left_type, st.NullType) else left_type
         # Spark's joins lose rows with keys of the null type, even if nulls are equal.
-        return st.BooleanType() if isinstance(known, st.NullType) else known
+        return st.BooleanType() if isinstance(typed, st.NullType) else typed
     if isinstance(left_type, st.IntegralType):
         return st.LongType()
     if isinstance(left_type, st.DayTimeIntervalType):
@@ -77,21 +77,21 @@ def expression(node: Node, names: Names) -> Column:
 
 
 def _renamed(node: Node, names: Names) -> Node:
-    made: dict[Node, Node] = {}
+    renamed: dict[Node, Node] = {}
 
     def renewed(value: Any) -> Any:
         if isinstance(value, tuple):
             return tuple(renewed(each) for each in value)
-        return made[value] if isinstance(value, Node) else value
+        return renamed[value] if isinstance(value, Node) else value
 
     for part in walk(node):
         if isinstance(part, Named):
-            made[part] = replace(part, name=names[part.side][part.name])
+            renamed[part] = replace(part, name=names[part.side][part.name])
         else:
-            made[part] = replace(
+            renamed[part] = replace(
                 part, **{each.name: renewed(getattr(part, each.name)) for each in fields(part) if each.init}
             )
-    return made[node]
+    return renamed[node]
 
 
 def salt_of(content: Column, hot: Iterable[tuple[Column, int]]) -> Column:
@@ -290,19 +290,19 @@ def _with_computed(side: SparkSide, join: Resolved, name: Side) -> SparkSide:
     if not values:
         return side
     fields = [join.schema(name).field(value.name) for value in values]
-    given = in_jvm(side, name)
-    safe = {own: f"c{place}" for place, own in enumerate(given.schema.names)}
-    frame = given.frame.toDF(*safe.values())
-    columns = {own: F.col(safe[own]) for own in safe}
+    spark_side = in_jvm(side, name)
+    safe = {column_name: f"c{index}" for index, column_name in enumerate(spark_side.schema.names)}
+    frame = spark_side.frame.toDF(*safe.values())
+    columns = {column_name: F.col(safe[column_name]) for column_name in safe}
     for value, wanted in zip(values, spark_schema(pa.schema(fields)), strict=True):
         if isinstance(value, Expression):
-            column = expression(parsed(value.text, given.schema, name), {name: safe})
+            column = expression(parsed(value.text, spark_side.schema, name), {name: safe})
         elif isinstance(value, Conversion):
             column = columns[value.of[0].name]
         else:
             column = F.struct(*(columns[part.name] for part in value.parts))
         columns[value.name] = column.cast(wanted.dataType)
-    numbered = [column.alias(f"c{place}") for place, column in enumerate(columns.values())]
+    numbered = [column.alias(f"c{index}") for index, column in enumerate(columns.values())]
     frame = frame.select(*numbered).toDF(*columns)
-    made = arrow_schema(frame.schema, name)
-    return FrameSide(frame, pa.schema([*given.schema, *(made.field(value.name) for value in values)]))
+    schema = arrow_schema(frame.schema, name)
+    return FrameSide(frame, pa.schema([*spark_side.schema, *(schema.field(value.name) for value in values)]))

@@ -56,10 +56,10 @@ class SampledRanges:
 class Statistics:
     """The statistics of two inputs, and the jobs that measured them; `given` are the caller's."""
 
-    def __init__(self, left: SparkSide, right: SparkSide, given: Stats | None) -> None:
+    def __init__(self, left: SparkSide, right: SparkSide, user_stats: Stats | None) -> None:
         self.sides: dict[Side, SparkSide] = {"left": left, "right": right}
-        given = given or Stats()
-        self.stats = Stats(left=_known(left, given.left), right=_known(right, given.right))
+        user_stats = user_stats or Stats()
+        self.stats = Stats(left=_jobless_stats(left, user_stats.left), right=_jobless_stats(right, user_stats.right))
         self.jobs: list[str] = []
 
     def of(self, name: Side) -> SideStats:
@@ -79,9 +79,9 @@ class Statistics:
 
         Buffering a side of a wrong size would exhaust memory. Local DataFrames are counted only if a size is stated.
         """
-        known, side = self.of(name), self.sides[name]
-        is_given = known.is_given("rows") or known.is_given("row_bytes")
-        if not isinstance(side, FrameSide) or (known.rows is not None and not is_given):
+        stats, side = self.of(name), self.sides[name]
+        is_given = stats.is_given("rows") or stats.is_given("row_bytes")
+        if not isinstance(side, FrameSide) or (stats.rows is not None and not is_given):
             return False
         if not is_given and side.frame.isLocal():
             return False
@@ -106,10 +106,10 @@ class Statistics:
             # These columns are null in rows of the other side.
             frame = side.frame.toDF(*(_column(name, i) for i in range(len(side.schema))))
             parts.append(frame.select("*", F.lit(1).alias(_here(name))))
-            asked = self.figures(name, in_detail=is_detailed)
-            figures += [column.alias(f"{name}_{figure}") for figure, column in asked.items()]
-        together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
-        return together.agg(*figures)
+            columns = self.figures(name, in_detail=is_detailed)
+            figures += [column.alias(f"{name}_{figure}") for figure, column in columns.items()]
+        union = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
+        return union.agg(*figures)
 
     def figures(self, name: Side, *, in_detail: bool) -> dict[str, Column]:
         """Return the aggregates that measure a side: rows, and bytes if `in_detail`."""
@@ -121,9 +121,9 @@ class Statistics:
         sums = (F.coalesce(F.sum(F.when(F.col(here) == 1, size)), F.lit(0)) for size in sizes)
         return {"rows": F.count(here), "bytes": reduce(Column.__add__, sums, F.lit(0))}
 
-    def column(self, name: Side, place: int) -> Column:
+    def column(self, name: Side, index: int) -> Column:
         """Return a column of a side, for use in `figures`."""
-        return F.col(_column(name, place))
+        return F.col(_column(name, index))
 
     def learn_totals(self, name: Side, totals: pa.Table) -> None:
         """Record the figures of a side from `totals`."""
@@ -182,7 +182,7 @@ class Statistics:
     def _sampled_ranges(self, name: Side, placement: Placement, tables: Sequence[pa.Table]) -> SampledRanges:
         schema = pa.schema([self.sides[name].schema.field(column) for column in placement.decisive])
         parts = [table for table in tables if table.num_rows] or [schema.empty_table()]
-        ranges = KeyRanges.concat([placement.place(part) for part in parts])
+        ranges = KeyRanges.concat([placement.ranges_of(part) for part in parts])
         picked = sum(table.num_rows for table in tables)
         return SampledRanges(ranges.take(ranges.valid), picked, (self.of(name).rows or 0) / max(picked, 1))
 
@@ -223,9 +223,9 @@ def balanced_by(left: SampledRanges, right: SampledRanges, *, left_weight: float
     )
 
 
-def _column(name: Side, place: int) -> str:
+def _column(name: Side, index: int) -> str:
     """Return a column's name in a count: own names may contain dots or occur on both sides."""
-    return f"{name}{place}"
+    return f"{name}{index}"
 
 
 def _here(name: Side) -> str:
@@ -233,18 +233,18 @@ def _here(name: Side) -> str:
     return f"{name}_here"
 
 
-def _known(side: SparkSide, given: SideStats) -> SideStats:
+def _jobless_stats(side: SparkSide, user_stats: SideStats) -> SideStats:
     """Return the statistics of an input that need no job."""
     variable = any(_is_variable(field.type) for field in side.schema)
     row_bytes = sum(_width(field.type) for field in side.schema)
     if not isinstance(side, FileSide):
         source = "assumed" if variable else "from column types"
-        found = SideStats(row_bytes=row_bytes, provenance={"row_bytes": source})
-        return combined(given, found if given.row_bytes is None else SideStats())
+        measured = SideStats(row_bytes=row_bytes, provenance={"row_bytes": source})
+        return combined(user_stats, measured if user_stats.row_bytes is None else SideStats())
     rows = side.footers.num_rows
-    row_bytes = max(row_bytes, side.footers.bytes_of(side.schema.names) // max(rows, 1), given.row_bytes or 0)
+    row_bytes = max(row_bytes, side.footers.bytes_of(side.schema.names) // max(rows, 1), user_stats.row_bytes or 0)
     provenance = dict.fromkeys(("rows", "row_bytes"), FOOTERS)
-    return combined(given, SideStats(rows=rows, row_bytes=row_bytes, provenance=provenance))
+    return combined(user_stats, SideStats(rows=rows, row_bytes=row_bytes, provenance=provenance))
 
 
 def _width(data_type: pa.DataType) -> int:

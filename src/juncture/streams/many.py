@@ -112,7 +112,7 @@ class ManyStreamPlan:
                 table = resolve_table(name, right, spine, right.table, taken)
                 self.tables[name] = table
                 self.plans[name] = self._plan(right, table, is_static=name in setup.static)
-                fields += table.shown.user_schema(spine, right.table)
+                fields += table.right_output.user_schema(spine, right.table)
         self.schema = pa.schema(fields, spine.metadata)
 
     def _plan(self, right: Right, table: ResolvedTable, *, is_static: bool) -> StreamPlan:

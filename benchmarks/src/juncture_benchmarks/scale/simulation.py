@@ -147,7 +147,7 @@ def carryover_rows(table: Table, cuts: Cuts) -> int:
 
 
 def _sampled(rows: int, drawn: pa.Table, placement: Placement) -> SampledRanges:
-    ranges = KeyRanges.concat([placement.place(drawn)])
+    ranges = KeyRanges.concat([placement.ranges_of(drawn)])
     return SampledRanges(ranges, drawn.num_rows, rows / drawn.num_rows)
 
 

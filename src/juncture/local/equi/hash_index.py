@@ -85,19 +85,19 @@ def read_left_keys(
     keys: Keys,
     context: JoinContext,
     *,
-    whole: bool = False,
+    all_rows: bool = False,
     presence: bool = False,
 ) -> tuple[HashIndex, Source]:
     """Assign codes to the keys of the left side, and find the right rows that have one, numbered in their order.
 
     `left` and `right` are each side and its key columns; the first side of the empty `keys` is the left one. With
-    `whole`, right rows of other keys are kept, too. With `presence`, only the keys of the right side matter, and no row
-    is kept.
+    `all_rows`, right rows of other keys are kept, too. With `presence`, only the keys of the right side matter, and no
+    row is kept.
     """
     add_all(*left, keys, context)
     source, _ = right
     is_present = np.zeros(keys.count if presence else 0, np.bool_)
-    parts = list(_matching(*right, keys, context, whole=whole, is_present=is_present if presence else None))
+    parts = list(_matching(*right, keys, context, all_rows=all_rows, is_present=is_present if presence else None))
     if presence:
         starts = np.concatenate([[0], np.cumsum(is_present)]).astype(np.int64)
         return HashIndex(starts, np.zeros(0, np.int32), 0), SelectedSource(source, np.zeros(0, np.int32))
@@ -131,22 +131,22 @@ def read_clustered(
     starts = _place_rows([codes for _, codes in parts], keys.count, context)
     total = int(starts[-1])
     types = {name: source.schema.field(name).type for name in columns}
-    held = {name: FixedColumn(data_type, total) for name, data_type in types.items()}
+    targets = {name: FixedColumn(data_type, total) for name, data_type in types.items()}
 
     def read(part: int) -> None:
-        rows, places = parts[part]
+        rows, positions = parts[part]
         start = first = 0
         for batch in source.read(part, columns):
             end = int(np.searchsorted(rows, np.int32(start + batch.num_rows)))
-            for name, column in held.items():
-                column.scatter(plain(batch.column(name)), rows[first:end] - np.int32(start), places[first:end])
+            for name, column in targets.items():
+                column.scatter(plain(batch.column(name)), rows[first:end] - np.int32(start), positions[first:end])
             start, first = start + batch.num_rows, end
 
-    if held:
+    if targets:
         context.threads.run(read, [part for part, (rows, _) in enumerate(parts) if len(rows)])
     # Where memory is short, rows under way must not keep all that is held.
     shares = not context.threads.is_frugal
-    finished: dict[str, pa.Array | pa.ChunkedArray] = {name: column.finish() for name, column in held.items()}
+    finished: dict[str, pa.Array | pa.ChunkedArray] = {name: column.finish() for name, column in targets.items()}
     return HashIndex(starts, None, total), Payload(finished, types, shares=shares)
 
 
@@ -156,10 +156,10 @@ def _matching(
     keys: Keys,
     context: JoinContext,
     *,
-    whole: bool = False,
+    all_rows: bool = False,
     is_present: Mask | None = None,
 ) -> Iterator[tuple[Codes, Codes]]:
-    """Yield for each part which of its rows have a key that is known (all with `whole`), and the codes of these.
+    """Yield for each part which of its rows have a key that is known (all with `all_rows`), and the codes of these.
 
     Where `is_present` is passed, the codes are marked there, and no row is yielded.
     """
@@ -170,17 +170,17 @@ def _matching(
         rows, codes = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
         start = 0
         for batch in source.read(part, names, coded):
-            found = np.empty(batch.num_rows, np.int32)
-            keys.find(batch.columns, found)
-            here = np.flatnonzero(found != EMPTY)
+            part_codes = np.empty(batch.num_rows, np.int32)
+            keys.find(batch.columns, part_codes)
+            here = np.flatnonzero(part_codes != EMPTY)
             if is_present is not None:
-                is_present[found[here]] = True
-            elif whole or len(here) == len(found):
-                rows.append(np.arange(start, start + len(found), dtype=np.int32))
-                codes.append(found)
+                is_present[part_codes[here]] = True
+            elif all_rows or len(here) == len(part_codes):
+                rows.append(np.arange(start, start + len(part_codes), dtype=np.int32))
+                codes.append(part_codes)
             else:
                 rows.append((here + start).astype(np.int32))
-                codes.append(found[here])
+                codes.append(part_codes[here])
             start += batch.num_rows
         return np.concatenate(rows), np.concatenate(codes)
 
@@ -227,12 +227,12 @@ def _grouped(pieces: Sequence[Codes], count: int, context: JoinContext) -> HashI
     total = sum(map(len, pieces))
     if count > total // 2 and (row_of := _row_of(pieces, count)) is not None:
         return HashIndex(np.zeros(1, np.int64), None, total, row_of)
-    work, starts, places = _tallied(pieces, count, context)
+    work, starts, positions = _tallied(pieces, count, context)
     rows = np.empty(int(starts[-1]), np.int32)
 
     def order(share: int) -> None:
         for first, codes in work[share]:
-            kernels.order_by_code(codes, first, places[share], rows)
+            kernels.order_by_code(codes, first, positions[share], rows)
 
     context.threads.run(order, range(len(work)))
     return HashIndex(starts, rows, total)
@@ -254,11 +254,11 @@ def _place_rows(pieces: Sequence[Codes], count: int, context: JoinContext) -> In
 
     Returns the place where the rows of each of `count` codes start, and the number of places at the end.
     """
-    work, starts, places = _tallied(pieces, count, context)
+    work, starts, positions = _tallied(pieces, count, context)
 
     def place(share: int) -> None:
         for _, codes in work[share]:
-            kernels.place_by_code(codes, places[share])
+            kernels.place_by_code(codes, positions[share])
 
     context.threads.run(place, range(len(work)))
     return starts
@@ -284,10 +284,10 @@ def _tallied(
 
     context.threads.run(tally, range(shares))
     starts = np.concatenate([[0], np.cumsum(counts.sum(axis=0, dtype=np.int64))])
-    places = np.cumsum(counts, axis=0, dtype=np.int32)
-    places -= counts
-    places += starts[:-1].astype(np.int32)
-    return work, starts, places
+    positions = np.cumsum(counts, axis=0, dtype=np.int32)
+    positions -= counts
+    positions += starts[:-1].astype(np.int32)
+    return work, starts, positions
 
 
 def _shared(pieces: Sequence[Codes], shares: int) -> list[_Share]:

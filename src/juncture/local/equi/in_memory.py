@@ -114,13 +114,13 @@ def _by_left_keys(
     """
     keys = _hash_table(join, *join.key_types, partitioned, context)
     sides, columns = ((left, join.left_by), (right, join.right_by)), _held_columns(join)
-    whole, presence = join.how in ("right", "full"), looks_for_keys_only(join)
-    is_clustered = not whole and not presence and "right" not in join.numbered
+    all_rows, presence = join.how in ("right", "full"), looks_for_keys_only(join)
+    is_clustered = not all_rows and not presence and "right" not in join.numbered
     if is_clustered and all(is_fixed(right.schema.field(name).type) for name in columns):
         groups, payload = read_clustered(*sides, columns, keys, context)
     else:
-        groups, kept = read_left_keys(*sides, keys, context, whole=whole, presence=presence)
-        payload = read_payload(kept, columns, context)
+        groups, right_rows = read_left_keys(*sides, keys, context, all_rows=all_rows, presence=presence)
+        payload = read_payload(right_rows, columns, context)
     return _prober(join, left, groups, spans_by_code(groups, keys), payload), payload
 
 
@@ -167,9 +167,11 @@ class _SortCodes:
 
     def __init__(self, right: Sequence[pa.DataType], left: Sequence[pa.DataType], *, nulls_equal: bool) -> None:
         self._form = form_of(right[0], left[0])
-        whole = isinstance(self._form.of(nulls(0, right[0])), Integers)
+        is_integer = isinstance(self._form.of(nulls(0, right[0])), Integers)
         self._keys = (
-            None if whole and len(right) == 1 and not nulls_equal else KeyCodes(right, left, nulls_equal=nulls_equal)
+            None
+            if is_integer and len(right) == 1 and not nulls_equal
+            else KeyCodes(right, left, nulls_equal=nulls_equal)
         )
 
     def of(self, columns: list[pa.Array], *, new: bool) -> tuple[Ints, Mask | None]:
@@ -215,8 +217,8 @@ def _order(values: Ints, usable: Mask | None, context: JoinContext) -> Codes:
     """Return the rows that can match in the order of their values, stably."""
     if usable is None or bool(usable.all()):
         return order_of([values], context)
-    kept = np.flatnonzero(usable).astype(np.int32)
-    return kept[order_of([values[kept]], context)]
+    row_numbers = np.flatnonzero(usable).astype(np.int32)
+    return row_numbers[order_of([values[row_numbers]], context)]
 
 
 def can_swap(join: ResolvedEqui) -> bool:

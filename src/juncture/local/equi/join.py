@@ -104,5 +104,5 @@ def _in_pieces(
     if context.in_order:
         rows = numbered.in_order(rows, context.within(memory.reserve("output in order", _ORDER_SHARE)))
     for batch in rows:
-        for whole in [batch] if late is None else late.added_to(batch):
-            yield from numbered.finished(whole)
+        for part in [batch] if late is None else late.added_to(batch):
+            yield from numbered.finished(part)

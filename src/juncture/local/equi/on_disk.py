@@ -127,8 +127,8 @@ class GraceJoin:
                 if edges[piece] < edges[piece + 1]
             ]
 
-        for found in read_through(side, cut, context, phase):
-            for piece, batch in found:
+        for batches_of_pieces in read_through(side, cut, context, phase):
+            for piece, batch in batches_of_pieces:
                 pieces[piece].write(batch)
         for each in pieces:
             each.finish()
@@ -162,11 +162,11 @@ def _windows(
     spill = context.spill
     left = _sorted_by_hash(numbered, numbered.left, numbered.join.left_by, "sort left", context)
     right = _sorted_by_hash(numbered, numbered.right, numbered.join.right_by, "sort right", context)
-    while held := right.fill(room.total_bytes // 2):
-        end = int(last_values(held[-1])[-1])
+    while batches := right.fill(room.total_bytes // 2):
+        end = int(last_values(batches[-1])[-1])
         yield (
             spooled(left.schema, left.through(end), spill, room),
-            spooled(right.schema, chain(held, right.through(end)), spill, room),
+            spooled(right.schema, chain(batches, right.through(end)), spill, room),
         )
     yield spooled(left.schema, left.rest(), spill, room), spooled(right.schema, [], spill)
 

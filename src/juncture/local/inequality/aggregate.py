@@ -43,10 +43,10 @@ def tie_orderer(join: ResolvedInequality, right: Source, context: JoinContext) -
             return
         same = ends[1:] == ends[:-1]
         tied = np.concatenate([[False], same]) | np.concatenate([same, [False]])
-        places = np.flatnonzero(tied)
-        rows = slots.rows[places]
+        positions = np.flatnonzero(tied)
+        rows = slots.rows[positions]
         keys = tie_keys(right, join.tie_columns, rows.astype(np.int64), context)
-        slots.rows[places] = rows[order_of([ends[places].astype(np.int64), *keys], context)]
+        slots.rows[positions] = rows[order_of([ends[positions].astype(np.int64), *keys], context)]
 
     return order
 
@@ -56,9 +56,9 @@ def _match_order(join: ResolvedInequality, right: Source, build: BuildSide, cont
     if join.condition.predicate is None or not have_order(join.aggregates):
         return None
     rows = build.rows_at(np.arange(len(build), dtype=np.int32)).astype(np.int64)
-    places = np.empty(len(rows), np.int64)
-    places[order_of(tie_keys(right, join.tie_columns, rows, context), context)] = np.arange(len(rows))
-    return places
+    ranks = np.empty(len(rows), np.int64)
+    ranks[order_of(tie_keys(right, join.tie_columns, rows, context), context)] = np.arange(len(rows))
+    return ranks
 
 
 def stream_aggregates(
@@ -76,20 +76,20 @@ def stream_aggregates(
     context.threads.release_unused()
     counter, probers = counting(), _probers(join.aggregates, prober)
     slice_rows = context.threads.sizes.slice_rows
-    shown = [column.source for column in join.output]
-    columns = list(dict.fromkeys([*shown, *prober.columns])) or join.left_schema.names[:1]
+    sources = [column.source for column in join.output]
+    columns = list(dict.fromkeys([*sources, *prober.columns])) or join.left_schema.names[:1]
 
     def folded(first: int, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
         states = [fold.start(batch.num_rows) for fold in (counter, *folds)]
-        for each, places in probers:
-            some, their_states = [(counter, *folds)[place] for place in places], [states[place] for place in places]
+        for each, indices in probers:
+            some, their_states = [(counter, *folds)[index] for index in indices], [states[index] for index in indices]
             _add(some, their_states, batch, each, slice_rows)
         rows = np.arange(batch.num_rows, dtype=np.int32)
         if join.how == "inner":
             rows = np.flatnonzero(states[0] > 0).astype(np.int32)
         results = [fold.finish(state, rows) for state, fold in zip(states[1:], folds, strict=True)]
         numbers = [number_column(left.row_numbers(first + rows.astype(np.int64))) for _ in join.numbered]
-        table = pa.table([*taken(batch, shown, rows), *numbers, *results], schema=join.output_schema)
+        table = pa.table([*taken(batch, sources, rows), *numbers, *results], schema=join.output_schema)
         batches: list[pa.RecordBatch] = table.to_batches()
         return batches
 
@@ -97,8 +97,8 @@ def stream_aggregates(
         for start, piece in _pieces(batch, prober, slice_rows):
             yield from folded(first + start, piece)
 
-    made = piece_by_piece if any(fold.grows for fold in folds) else folded
-    reading = read_through(left, made, context, "left", columns=columns, coded=prober.coded)
+    make = piece_by_piece if any(fold.grows for fold in folds) else folded
+    reading = read_through(left, make, context, "left", columns=columns, coded=prober.coded)
     for batches in reading:
         yield from batches
 
@@ -108,10 +108,10 @@ def _probers(aggregates: tuple[Aggregate, ...], prober: Prober) -> list[tuple[Pr
     if not prober.windows:
         return [(prober, list(range(len(aggregates) + 1)))]
     named = {name: [0] for name in prober.windows}
-    whole: list[int] = []
-    for place, each in enumerate(aggregates, 1):
-        (whole if each.window is None else named[each.window]).append(place)
-    return [(prober, whole), *((prober.windows[name], places) for name, places in named.items())]
+    unwindowed: list[int] = []
+    for index, each in enumerate(aggregates, 1):
+        (unwindowed if each.window is None else named[each.window]).append(index)
+    return [(prober, unwindowed), *((prober.windows[name], indices) for name, indices in named.items())]
 
 
 def _pieces(batch: pa.RecordBatch, prober: Prober, slice_rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -144,7 +144,7 @@ def folds_of(
         columns[name] = chunks[0] if len(chunks) == 1 else concatenated(chunks)
     values: dict[tuple[str, str | None], Values] = {}
     folds: dict[Any, Fold] = {}
-    found: list[Fold] = []
+    result: list[Fold] = []
     for each in aggregates:
         # Of several windows all fold the same.
         same = each.column, each.function, each.argument
@@ -156,8 +156,8 @@ def folds_of(
                     other = None if each.other is None else columns[each.other]
                     values[key] = Values(columns[each.column], other, order)
                 folds[same] = _fold_of(each, values[key], context)
-        found.append(folds[same])
-    return found
+        result.append(folds[same])
+    return result
 
 
 def _fold_of(aggregate: Aggregate, values: Values, context: JoinContext) -> Fold:
@@ -185,7 +185,7 @@ def _add(folds: Sequence[Fold], states: list[Any], batch: pa.RecordBatch, prober
         if waits and task.continues:
             # The right side is held, and a row matches each of its rows once.
             continue
-        whole = waiting[0] if len(waiting) == 1 else tuple(map(np.concatenate, zip(*waiting, strict=True)))
+        pairs = waiting[0] if len(waiting) == 1 else tuple(map(np.concatenate, zip(*waiting, strict=True)))
         for state, fold in zip(states, folds, strict=True):
-            fold.add_pairs(state, *whole)
+            fold.add_pairs(state, *pairs)
         waiting = []

@@ -100,10 +100,10 @@ class _Parts:
         self.ranges: list[_Range] = []
         self._held_bytes: list[int] = []
 
-    def put(self, rows: pa.RecordBatch, own: _Range, held_bytes: int = 0) -> None:
+    def put(self, rows: pa.RecordBatch, part_range: _Range, held_bytes: int = 0) -> None:
         """Append a part."""
         self.source.write(rows)
-        self.ranges.append(own)
+        self.ranges.append(part_range)
         self._held_bytes.append(held_bytes)
 
     def bytes_within(self, other: _Range) -> int:
@@ -115,7 +115,7 @@ class _Parts:
         return SomeParts(self.source, self._numbers(other))
 
     def _numbers(self, other: _Range) -> list[int]:
-        return [part for part, own in enumerate(self.ranges) if own.meets(other)]
+        return [part for part, part_range in enumerate(self.ranges) if part_range.meets(other)]
 
 
 def stream_merged(
@@ -229,7 +229,7 @@ class _Merge(Generic[Join]):
         keeps_right = self._numbered.join.how in ("right", "full")
         advance, done, total = self._context.progress.of("blocks"), 0, self._numbered.right.num_rows
         for parts in grouped(self._right_parts(right), self._room, itemgetter(2)):
-            near = left.within(reduce(_Range.joined, (own for _, own, _ in parts)))
+            near = left.within(reduce(_Range.joined, (part_range for _, part_range, _ in parts)))
             block = pa.Table.from_batches([rows for rows, _, _ in parts])
             done += block.num_rows
             if near.num_rows or keeps_right:
@@ -238,19 +238,19 @@ class _Merge(Generic[Join]):
 
     def _at_changes(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Split sorted right rows only where their codes change."""
-        held: list[pa.RecordBatch] = []
+        run: list[pa.RecordBatch] = []
         for batch in batches:
             codes = last_values(batch)
-            before = last_values(held[-1])[-1:] if held else codes[:1]
+            before = last_values(run[-1])[-1:] if run else codes[:1]
             changes = np.flatnonzero(np.diff(codes, prepend=before))
             if len(changes):
-                yield joined_batches([*held, batch.slice(0, int(changes[-1]))])
-                held, batch = [], batch.slice(int(changes[-1]))
-            held.append(batch)
-            if (size := sum(map(self._held_bytes, held))) > self._most_room:
+                yield joined_batches([*run, batch.slice(0, int(changes[-1]))])
+                run, batch = [], batch.slice(int(changes[-1]))
+            run.append(batch)
+            if (size := sum(map(self._held_bytes, run))) > self._most_room:
                 raise self._too_small(2 * size, "Right rows whose values are nearly equal")
-        if held:
-            yield joined_batches(held)
+        if run:
+            yield joined_batches(run)
 
     def _held_bytes(self, rows: pa.RecordBatch) -> int:
         """Return what right rows take where a join holds them."""
@@ -267,13 +267,13 @@ class _Merge(Generic[Join]):
         join, parts, start = self._numbered.join, len(left.ranges), 0
         advance = self._context.progress.of("blocks")
         while start < parts:
-            reach, end = left.ranges[start], start + 1
-            if shelf.bytes_within(reach) > self._room:
+            key_range, end = left.ranges[start], start + 1
+            if shelf.bytes_within(key_range) > self._room:
                 yield from self._halved(left.source, start, shelf)
             else:
-                while end < parts and shelf.bytes_within(wider := reach.joined(left.ranges[end])) <= self._room:
-                    reach, end = wider, end + 1
-                yield from self._run(join, SomeParts(left.source, range(start, end)), shelf.within(reach))
+                while end < parts and shelf.bytes_within(wider := key_range.joined(left.ranges[end])) <= self._room:
+                    key_range, end = wider, end + 1
+                yield from self._run(join, SomeParts(left.source, range(start, end)), shelf.within(key_range))
             start = end
             advance(int(left.source.bounds[start]), left.source.num_rows)
 
@@ -284,11 +284,11 @@ class _Merge(Generic[Join]):
         waiting = [(0, len(fields[0]))]
         while waiting:
             first, end = waiting.pop()
-            reach = _Range.of(*(values[first:end] for values in fields))
-            size = shelf.bytes_within(reach)
+            key_range = _Range.of(*(values[first:end] for values in fields))
+            size = shelf.bytes_within(key_range)
             if size <= (self._room if end - first > 1 else self._most_room):
                 rows = np.arange(first, end) + left.bounds[part]
-                yield from self._run(self._numbered.join, SelectedSource(left, rows), shelf.within(reach))
+                yield from self._run(self._numbered.join, SelectedSource(left, rows), shelf.within(key_range))
             elif end - first > 1:
                 middle = (first + end) // 2
                 waiting += [(middle, end), (first, middle)]
@@ -333,8 +333,8 @@ def _extended(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
 def _left_fields(probe_keys: ProbeKeys, rows: int) -> list[Ints]:
     """Return the `_LEFT_FIELDS` of left rows. Those that can match nothing reach nothing."""
     limits = [
-        np.full(rows, default) if found is None else found
-        for found, default in (
+        np.full(rows, default) if limit is None else limit
+        for limit, default in (
             (probe_keys.low, MIN_CODE),
             (probe_keys.high, MAX_CODE),
             (probe_keys.thresholds, MIN_CODE),
@@ -342,8 +342,8 @@ def _left_fields(probe_keys: ProbeKeys, rows: int) -> list[Ints]:
     ]
     if probe_keys.possible is not None:
         limits = [
-            np.where(probe_keys.possible, found, nowhere)
-            for found, nowhere in zip(limits, (MAX_CODE, MIN_CODE, MAX_CODE), strict=True)
+            np.where(probe_keys.possible, limit, nowhere)
+            for limit, nowhere in zip(limits, (MAX_CODE, MIN_CODE, MAX_CODE), strict=True)
         ]
     # Of two limits, the lower one is the start of an interval.
     if probe_keys.low is not None:
@@ -362,6 +362,6 @@ def _right_fields(coded: BuildKeys, rows: int) -> list[Ints]:
 
 def _last_fields(batch: pa.RecordBatch, names: Sequence[str]) -> tuple[pa.RecordBatch, list[Ints]]:
     """Return a batch without its last columns, which are added fields, and these."""
-    kept = batch.num_columns - len(names)
-    values = [raw_values(batch.column(number), np.int64) for number in range(kept, batch.num_columns)]
-    return batch.select(range(kept)), values
+    count = batch.num_columns - len(names)
+    values = [raw_values(batch.column(number), np.int64) for number in range(count, batch.num_columns)]
+    return batch.select(range(count)), values

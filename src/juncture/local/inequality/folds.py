@@ -45,8 +45,8 @@ class Values:
         self._present = present
         if present is not None:
             self._ranks = np.concatenate([[0], np.cumsum(present)]).astype(np.int32)
-            kept = pa.array(present)
-            values, second = values.filter(kept), None if second is None else second.filter(kept)
+            mask = pa.array(present)
+            values, second = values.filter(mask), None if second is None else second.filter(mask)
             order = None if order is None else order[present]
         self.array = values
         self.other = None if second is None else Values(second)
@@ -166,11 +166,11 @@ class _Sum(Fold):
         if isinstance(values.steps, list):
             self._running: Any = np.array([0, *accumulate(values.steps)], object)
         else:
-            steps, places = values.steps, len(values) + 1
+            steps, size = values.steps, len(values) + 1
             greatest = max(-int(steps.min(initial=0)), int(steps.max(initial=0)))
             # Differences of sums that fit 62 bits fit 64.
-            is_narrow = greatest * places < 1 << 62
-            self._running = np.empty(places * (not is_narrow), np.int64), np.empty(places, np.int64)
+            is_narrow = greatest * size < 1 << 62
+            self._running = np.empty(size * (not is_narrow), np.int64), np.empty(size, np.int64)
             if is_narrow:
                 self._running[1][0] = 0
                 np.cumsum(steps, out=self._running[1][1:])
@@ -195,11 +195,11 @@ class _Sum(Fold):
     def add_pairs(self, state: Any, rows: Codes, positions: Codes) -> None:
         counts, sums = state
         self._count.add_pairs(counts, rows, positions)
-        rows, places = self._values.pairs(rows, positions)
+        rows, indices = self._values.pairs(rows, positions)
         if isinstance(self._values.steps, list):
-            np.add.at(sums, rows, np.array(self._values.steps, object)[places])
+            np.add.at(sums, rows, np.array(self._values.steps, object)[indices])
         else:
-            kernels.add_pair_sums(rows, places, self._values.steps, *sums)
+            kernels.add_pair_sums(rows, indices, self._values.steps, *sums)
 
     def finish(self, state: Any, rows: Codes) -> pa.Array:
         """Return the sums; raise DataError if one does not fit its type."""

@@ -59,18 +59,18 @@ class SortedIndex(BuildSide):
             slots.ranges(context),
         )
 
-    def find(self, sought: ProbeKeys, rows: int, check: Check | None, *, nested: bool = False) -> MatchSpans:
+    def find(self, probe_keys: ProbeKeys, rows: int, check: Check | None, *, nested: bool = False) -> MatchSpans:
         """Return the spans that left rows match (with `nested`, all), of candidates if there is a further check."""
         keys = np.empty(rows, np.int32)
-        self.keys.find(list(sought.keys), keys)
-        if sought.possible is not None:
-            keys[~sought.possible] = EMPTY
-        low = np.full(rows, MIN_CODE) if sought.low is None else sought.low
-        high = np.full(rows, MAX_CODE) if sought.high is None else sought.high
+        self.keys.find(list(probe_keys.keys), keys)
+        if probe_keys.possible is not None:
+            keys[~probe_keys.possible] = EMPTY
+        low = np.full(rows, MIN_CODE) if probe_keys.low is None else probe_keys.low
+        high = np.full(rows, MAX_CODE) if probe_keys.high is None else probe_keys.high
         if nested:
-            whole, compared = np.full(rows, len(self), np.int32), self._compared(keys, low, high, sought, check)
-            return MatchSpans(np.zeros(rows, np.int32), whole, check=compared)
-        return MatchSpans(*self.spans(keys, low, high), thresholds=sought.thresholds, check=check)
+            span_ends, compared = np.full(rows, len(self), np.int32), self._compared(keys, low, high, probe_keys, check)
+            return MatchSpans(np.zeros(rows, np.int32), span_ends, check=compared)
+        return MatchSpans(*self.spans(keys, low, high), thresholds=probe_keys.thresholds, check=check)
 
     def spans(self, keys: Codes, low: Ints, high: Ints) -> tuple[Codes, Codes]:
         """Return first position and end of the span of each row with this key and these limits."""
@@ -80,9 +80,9 @@ class SortedIndex(BuildSide):
         )  # fmt: skip
         return first, end
 
-    def _compared(self, keys: Codes, low: Ints, high: Ints, sought: ProbeKeys, check: Check | None) -> Check:
+    def _compared(self, keys: Codes, low: Ints, high: Ints, probe_keys: ProbeKeys, check: Check | None) -> Check:
         """Return what compares pairs in full."""
-        on, thresholds = self.slots.on[: len(self)], sought.thresholds
+        on, thresholds = self.slots.on[: len(self)], probe_keys.thresholds
         key_at = np.repeat(np.arange(self.slots.key_count, dtype=np.int32), np.diff(self.slots.starts))
 
         def compared(lefts: Codes, positions: Codes) -> Mask:

@@ -46,8 +46,8 @@ class _Chosen(Fold):
         if self._tree is not None:
             kernels.add_greatest_of_spans(first, end, self._tree.values, self._tree.levels, *state)
             return
-        place = first if self._aggregate.function == "first" else end - 1
-        state[1][:] = np.where(first < end, place, -1)
+        position = first if self._aggregate.function == "first" else end - 1
+        state[1][:] = np.where(first < end, position, -1)
 
     def add_pairs(self, state: tuple[Ints, Codes], rows: Codes, positions: Codes) -> None:
         kernels.add_greatest_of_pairs(*self._values.pairs(rows, positions), self._codes, *state)
@@ -97,9 +97,9 @@ class _Matrix:
 
     def nth(self, first: Codes, end: Codes, wanted: Ints) -> Codes:
         """Return the code at a place of each span, were it sorted; -1 where it has no such place."""
-        found = np.empty(len(first), np.int32)
-        wavelet.find_nth(first, end, wanted, self.bits, self.ones, self.zeros, found)
-        return found
+        codes = np.empty(len(first), np.int32)
+        wavelet.find_nth(first, end, wanted, self.bits, self.ones, self.zeros, codes)
+        return codes
 
 
 class _Quantile(Fold):
@@ -110,10 +110,10 @@ class _Quantile(Fold):
     def __init__(self, aggregate: Aggregate, values: Values) -> None:
         self._share = 0.5 if aggregate.function == "median" else float(aggregate.argument or 0)
         self._values = values
-        _, places, codes = np.unique(_order_codes(values), return_index=True, return_inverse=True)
+        _, first_rows, codes = np.unique(_order_codes(values), return_index=True, return_inverse=True)
         self._codes = codes.astype(np.int32)
-        self._numbers = tuple(part[places] for part in values.numbers)
-        self._matrix = _Matrix(self._codes, max(0, len(places) - 1))
+        self._numbers = tuple(part[first_rows] for part in values.numbers)
+        self._matrix = _Matrix(self._codes, max(0, len(first_rows) - 1))
 
     def start(self, rows: int) -> tuple[Ints, Codes, Codes]:
         return np.zeros(rows, np.int64), np.full(rows, -1, np.int32), np.full(rows, -1, np.int32)
@@ -121,7 +121,7 @@ class _Quantile(Fold):
     def add_spans(self, state: tuple[Ints, Codes, Codes], first: Codes, end: Codes) -> None:
         first, end = self._values.spans(first, end)
         state[0][:] = end.astype(np.int64) - first
-        below, above, _ = self._places(state[0])
+        below, above, _ = self._positions(state[0])
         state[1][:] = self._matrix.nth(first, end, below)
         state[2][:] = self._matrix.nth(first, end, above)
 
@@ -133,25 +133,25 @@ class _Quantile(Fold):
         codes = self._codes[positions]
         codes = codes[np.lexsort((codes, rows))]
         starts = (np.cumsum(counts) - counts)[here]
-        below, above, _ = self._places(counts[here])
+        below, above, _ = self._positions(counts[here])
         state[0][here] = counts[here]
         state[1][here] = codes[starts + below]
         state[2][here] = codes[starts + above]
 
     def finish(self, state: tuple[Ints, Codes, Codes], rows: Codes) -> pa.Array:
         counts, below, above = state[0][rows], state[1][rows], state[2][rows]
-        there, (_, _, share) = counts > 0, self._places(counts)
+        there, (_, _, share) = counts > 0, self._positions(counts)
         if len(self._numbers[0]) == 0:
             return array_of(np.zeros(len(rows)), pa.float64(), there)
         ones, others = ([part[codes] for part in self._numbers] for codes in (below, above))
         result = self._values.unscaled(_between(ones, others, share))
         return array_of(np.where(there, result, 0.0), pa.float64(), there)
 
-    def _places(self, counts: Ints) -> tuple[Ints, Ints, Floats]:
+    def _positions(self, counts: Ints) -> tuple[Ints, Ints, Floats]:
         """Return the places of two values, and how far the quantile is from the first to the second."""
-        places = self._share * np.maximum(counts - 1, 0)
-        below = np.floor(places)
-        return below.astype(np.int64), np.ceil(places).astype(np.int64), places - below
+        positions = self._share * np.maximum(counts - 1, 0)
+        below = np.floor(positions)
+        return below.astype(np.int64), np.ceil(positions).astype(np.int64), positions - below
 
 
 def _between(ones: list[Floats], others: list[Floats], share: Floats) -> Floats:
@@ -232,25 +232,25 @@ class _Listed(Fold):
         first, end = self._values.spans(first, end)
         counts = end.astype(np.int64) - first
         rows = np.repeat(np.arange(len(first), dtype=np.int32), counts)
-        places = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts - first, counts)
-        self._add(state, rows, places.astype(np.int32))
+        positions = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts - first, counts)
+        self._add(state, rows, positions.astype(np.int32))
 
     def add_pairs(self, state: tuple[Ints, list[Codes]], rows: Codes, positions: Codes) -> None:
         self._add(state, *self._values.pairs(rows, positions))
 
-    def _add(self, state: tuple[Ints, list[Codes]], rows: Codes, places: Codes) -> None:
+    def _add(self, state: tuple[Ints, list[Codes]], rows: Codes, positions: Codes) -> None:
         """Add pairs of rows and values: rows that ascend, and none that had some before."""
         state[0][:] += np.bincount(rows, minlength=len(state[0]))
-        state[1].append(places[np.lexsort((self._values.order[places], rows))])
+        state[1].append(positions[np.lexsort((self._values.order[positions], rows))])
 
     def finish(self, state: tuple[Ints, list[Codes]], rows: Codes) -> pa.Array:
         # Rows that are left out have no values.
         offsets = np.concatenate([[0], np.cumsum(state[0][rows])]).astype(np.int32)
-        places = np.concatenate([np.empty(0, np.int32), *state[1]])
-        values = self._payload.column("value", places)
-        whole: Any = values.combine_chunks()
-        whole = whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
-        return pa.ListArray.from_arrays(array_of(offsets, pa.int32()), whole, type=self._type)
+        positions = np.concatenate([np.empty(0, np.int32), *state[1]])
+        values = self._payload.column("value", positions)
+        array: Any = values.combine_chunks()
+        array = array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
+        return pa.ListArray.from_arrays(array_of(offsets, pa.int32()), array, type=self._type)
 
 
 def ordering(aggregate: Aggregate, values: Values, context: JoinContext) -> Fold:

@@ -85,21 +85,27 @@ def likely_pairs(
     share *= _passed_share(shape, left, right)
     if shape.residual is not None:
         few, times = _few(shape.residual)
-        kept, tried = _kept(few, left, right)
-        if kept < _SEEN_LEAST:
-            return None, f"{kept} of {tried:,} pairs, taken by chance, satisfy what is left of the condition: too few"
-        share *= min(1.0, times * kept / tried)
+        matching, tried = _matching(few, left, right)
+        if matching < _SEEN_LEAST:
+            return (
+                None,
+                f"{matching} of {tried:,} pairs, taken by chance, satisfy what is left of the condition: too few",
+            )
+        share *= min(1.0, times * matching / tried)
     among = "" if keys == 1 else f" / {keys:,} distinct keys"
-    looked = f"by a look at {left.num_rows:,} left and {right.num_rows:,} right rows, as if rows lay evenly"
-    return left_rows * right_rows / keys * share, f"{left_rows:,} * {right_rows:,} rows{among} * {share:.2g}, {looked}"
+    sample_text = f"by a look at {left.num_rows:,} left and {right.num_rows:,} right rows, as if rows lay evenly"
+    return (
+        left_rows * right_rows / keys * share,
+        f"{left_rows:,} * {right_rows:,} rows{among} * {share:.2g}, {sample_text}",
+    )
 
 
 def _keys(join: ResolvedInequality, stats: Stats) -> int | None:
     """Return how many distinct keys there are; 1 if nothing has to be equal, None if they are not counted."""
     if not join.left_by and not join.condition.equalities:
         return 1
-    known = [side.distinct_keys for side in (stats.left, stats.right) if side.distinct_keys is not None]
-    return max(1, *known) if known else None
+    counts = [side.distinct_keys for side in (stats.left, stats.right) if side.distinct_keys is not None]
+    return max(1, *counts) if counts else None
 
 
 def _meeting_share(left: Windows, right: Windows) -> float:
@@ -143,7 +149,7 @@ def _few(node: Node) -> tuple[Node, float]:
     return node, 1.0
 
 
-def _kept(residual: Node, left: pa.Table, right: pa.Table) -> tuple[int, int]:
+def _matching(residual: Node, left: pa.Table, right: pa.Table) -> tuple[int, int]:
     """Return how many of some pairs, taken by chance, satisfy what no part of a condition says, and of how many."""
     generator, rows = np.random.default_rng(0), max(left.num_rows, right.num_rows)
     pairs = []
@@ -165,8 +171,8 @@ def _spans(join: ResolvedInequality, left: pa.Table, right: pa.Table) -> Iterato
             ]
             yield _both(left_span, right_span, is_strict)
     elif join.condition.interval is not None:
-        interval, own = join.condition.interval, join.condition.left_interval
-        touching = own is None or own.may_be_empty
+        interval, left_interval = join.condition.interval, join.condition.left_interval
+        touching = left_interval is None or left_interval.may_be_empty
         is_strict = [not touching or (limit is not None and limit.strict) for limit in interval.left]
         yield _both(_limited(interval, "left", left), _limited(interval, "right", right), is_strict)
 
@@ -181,9 +187,9 @@ def _limited(interval: MatchInterval, side: Side, rows: pa.Table) -> Windows | N
     def added(limit: Limit | None) -> Floats | float:
         if limit is None or limit.column is None:
             return 0.0 if limit is None else float_of(limit.offset) * unit
-        found = _numbers(rows[limit.column])
-        assert found is not None
-        return found[0]
+        numbers = _numbers(rows[limit.column])
+        assert numbers is not None
+        return numbers[0]
 
     return _windows((first, last), (added(ends[0]), added(ends[1])), rows.num_rows)
 
@@ -215,11 +221,11 @@ def _windows(values: Sequence[pa.Array | None], added: Sequence[Floats | float],
         if column is None:
             ends.append(np.full(rows, open_end) + distance)
             continue
-        known = _numbers(column)
-        if known is None:
+        numbers = _numbers(column)
+        if numbers is None:
             return None
-        ends.append(known[0] + distance)
-        step = max(step, known[1])
+        ends.append(numbers[0] + distance)
+        step = max(step, numbers[1])
     return Windows(ends[0], ends[1], step)
 
 

@@ -61,19 +61,19 @@ class Answer:
     aggregates: pa.Table | None  # the aggregates of its matches, if they are aggregated
     gathered: Mapping[str, pa.ChunkedArray]  # columns of its right rows, if they have been gathered
 
-    def columns(self, names: list[str], kept: Ints | None, schema: pa.Schema, context: JoinContext) -> pa.Table:
+    def columns(self, names: list[str], row_numbers: Ints | None, schema: pa.Schema, context: JoinContext) -> pa.Table:
         """Return columns that are added to some rows of the spine (None for all), in the types of a schema."""
         schema = pa.schema([schema.field(name) for name in names])
         if self.aggregates is not None:
-            places = [self.table.names.index(name) for name in names]
-            rows = pa.table([self.aggregates.column(place) for place in places], names=names)
-            rows = rows if kept is None else rows.take(pa.array(kept))
+            indices = [self.table.names.index(name) for name in names]
+            rows = pa.table([self.aggregates.column(index) for index in indices], names=names)
+            rows = rows if row_numbers is None else rows.take(pa.array(row_numbers))
         else:
             assert self.pointers is not None
             sources = {column.name: column.source for column in self.table.columns}
             gathered = self.gathered
             if not gathered:
-                pointers = self.pointers if kept is None else np.ascontiguousarray(self.pointers[kept])
+                pointers = self.pointers if row_numbers is None else np.ascontiguousarray(self.pointers[row_numbers])
                 gathered = _gathered(self.right, [sources[name] for name in names], pointers, context)
             rows = pa.table([gathered[sources[name]] for name in names], names=names)
         return pa.Table.from_batches(restore_types(rows.to_batches(), schema), schema)
@@ -141,43 +141,49 @@ def _kept_rows(answers: Answers) -> Ints | None:
 
 def together(spine: InputTable, left: Source, answers: Answers, context: JoinContext) -> Any:
     """Return the rows of the spine with the columns of all tables, as a table of the spine's library."""
-    kept = _kept_rows(answers)
+    row_numbers = _kept_rows(answers)
     if spine.frame is not None:
-        return _as_frame(spine, spine.frame, answers, kept, context)
-    return _table_of(spine.schema, left, answers, kept, context)
+        return _as_frame(spine, spine.frame, answers, row_numbers, context)
+    return _table_of(spine.schema, left, answers, row_numbers, context)
 
 
-def _table_of(schema: pa.Schema, left: Source, answers: Answers, kept: Ints | None, context: JoinContext) -> pa.Table:
+def _table_of(
+    schema: pa.Schema, left: Source, answers: Answers, row_numbers: Ints | None, context: JoinContext
+) -> pa.Table:
     """Return the rows of the spine with the columns of all tables, as Arrow."""
     source = working_source(left, schema)
-    rows = pa.table(select(source, schema.names, kept, context), names=schema.names)
-    own = pa.Table.from_batches(restore_types(rows.to_batches(), schema), schema)
-    columns, fields = list(own.columns), list(schema)
-    for each, given in answers:
-        added = each.columns(each.table.names, kept, each.table.right_output.user_schema(schema, given.schema), context)
+    rows = pa.table(select(source, schema.names, row_numbers, context), names=schema.names)
+    spine_rows = pa.Table.from_batches(restore_types(rows.to_batches(), schema), schema)
+    columns, fields = list(spine_rows.columns), list(schema)
+    for each, right_input in answers:
+        added = each.columns(
+            each.table.names, row_numbers, each.table.right_output.user_schema(schema, right_input.schema), context
+        )
         columns += added.columns
         fields += list(added.schema)
     metadata = {key: value for key, value in (schema.metadata or {}).items() if key != LEFT_OUT}
     return pa.Table.from_arrays(columns, schema=pa.schema(fields, metadata or None))
 
 
-def _as_frame(spine: InputTable, frame: Frame, answers: Answers, kept: Ints | None, context: JoinContext) -> Any:
+def _as_frame(spine: InputTable, frame: Frame, answers: Answers, row_numbers: Ints | None, context: JoinContext) -> Any:
     """Return the same as a table of a library that takes its rows itself."""
-    rows = np.arange(frame.table.num_rows, dtype=np.int64) if kept is None else kept
+    rows = np.arange(frame.table.num_rows, dtype=np.int64) if row_numbers is None else row_numbers
     alone: Resolved = replace(answers[0][0].table.join, output=left_columns(spine.schema), aggregates=())
     tables = [frame.joined(None, Joined(join=alone, left=rows, right=None, columns=pa.table({})))]
-    for each, given in answers:
+    for each, right_input in answers:
         table, pointers = each.table, each.pointers
         if not table.names:
             continue
-        right_frame = given.frame if type(given.frame) is type(frame) else None
+        right_frame = right_input.frame if type(right_input.frame) is type(frame) else None
         by_number = [column.name for column in table.columns] if right_frame is not None else []
         others = [name for name in table.names if name not in by_number]
         joined = Joined(
             join=table.right_output,
             left=rows,
             right=None if pointers is None or right_frame is None else np.ascontiguousarray(pointers[rows]),
-            columns=each.columns(others, kept, table.right_output.user_schema(spine.schema, given.schema), context),
+            columns=each.columns(
+                others, row_numbers, table.right_output.user_schema(spine.schema, right_input.schema), context
+            ),
         )
         tables.append(frame.joined(right_frame, joined))
     return frame.beside(tables)
@@ -192,8 +198,8 @@ def join_tables(
     for table, right in zip(tables, rights, strict=True):
         with about(table.name):
             algorithm = task_algorithm(table, left, right, context)
-            found = answer(table, algorithm, spine, left, right, context, gathers=gathers)
-            answers.append((found, InputTable(schema=table.join.right_schema)))
+            table_answer = answer(table, algorithm, spine, left, right, context, gathers=gathers)
+            answers.append((table_answer, InputTable(schema=table.join.right_schema)))
     return _table_of(schema, left, answers, _kept_rows(answers), context)
 
 

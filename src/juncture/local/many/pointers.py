@@ -58,9 +58,9 @@ def lookup_pointers(
     is_unique = right.num_rows <= ROWS_MOST
     for first, codes in _codes(join, coded.keys, right, context):
         is_unique = is_unique and row_of_codes(codes, first, row_of)
-    whole = row_of.astype(np.int64) if is_unique else _row_of_keys(join, table, coded, left, right, context)
+    row_of_code = row_of.astype(np.int64) if is_unique else _row_of_keys(join, table, coded, left, right, context)
     # The last is for rows whose key is null, whose code is -1.
-    pointers: Ints = np.append(whole, NOWHERE).take(coded.codes, mode="wrap")
+    pointers: Ints = np.append(row_of_code, NOWHERE).take(coded.codes, mode="wrap")
     return pointers
 
 
@@ -72,19 +72,19 @@ def _row_of_keys(
     row_of, times = np.full(count, NOWHERE, np.int64), np.zeros(count, np.int64)
     # Codes may be of no row of the spine: that of null, and those of values that only the right side has.
     spine_has = np.bincount(coded.codes[coded.codes != EMPTY], minlength=count) > 0
-    found = []
+    parts = []
     for first, codes in _codes(join, coded.keys, right, context):
         here = np.flatnonzero(codes != EMPTY)
         rows, owners = here + first, codes[here].astype(np.int64)
         row_of[owners] = rows
         times += np.bincount(owners, minlength=count)
-        found.append((rows, owners))
+        parts.append((rows, owners))
     repeated = (times > 1) & spine_has
     if repeated.any():
         if table.duplicates == "error":
             row = int(np.flatnonzero((coded.codes != EMPTY) & repeated[coded.codes])[0])
-            raise _several(join, left, row, context)
-        rows, owners = (np.concatenate(each) for each in zip(*found, strict=True))
+            raise _repeated_key_error(join, left, row, context)
+        rows, owners = (np.concatenate(each) for each in zip(*parts, strict=True))
         rows, owners = _greatest(rows[repeated[owners]], owners[repeated[owners]], join, right, context)
         row_of[owners] = rows
     return row_of
@@ -95,15 +95,15 @@ def _codes(join: ResolvedEqui, keys: Keys, right: Source, context: JoinContext) 
     names = list(dict.fromkeys(join.right_by))
 
     def read(part: int) -> list[tuple[int, Codes]]:
-        found = []
+        parts = []
         for start, batch in right.numbered(part, names, names):
             codes = np.empty(batch.num_rows, np.int32)
             keys.find([batch.column(name) for name in join.right_by], codes)
-            found.append((start, codes))
-        return found
+            parts.append((start, codes))
+        return parts
 
-    for found in context.threads.map(read, range(len(right.part_rows))):
-        yield from found
+    for parts in context.threads.map(read, range(len(right.part_rows))):
+        yield from parts
 
 
 def equal_pointers(
@@ -126,7 +126,7 @@ def equal_pointers(
     pointers[left_rows] = right_rows
     if repeated.any():
         if table.duplicates == "error":
-            raise _several(join, left, int(np.flatnonzero(repeated)[0]), context)
+            raise _repeated_key_error(join, left, int(np.flatnonzero(repeated)[0]), context)
         here = repeated[left_rows]
         greatest, owners = _greatest(right_rows[here], left_rows[here], join, right, context)
         pointers[owners] = greatest
@@ -141,7 +141,7 @@ def _greatest(rows: Ints, owners: Ints, join: ResolvedEqui, right: Source, conte
     return rows[last], owners[last]
 
 
-def _several(join: ResolvedEqui, left: Source, row: int, context: JoinContext) -> DataError:
+def _repeated_key_error(join: ResolvedEqui, left: Source, row: int, context: JoinContext) -> DataError:
     cells = row_text(left, join, (name for name, _ in join.spec.on_pairs()), row, context)
     return DataError(
         f"Several rows match the row of the spine with {cells} (row {row:,}), but at most one is allowed. Remove the "

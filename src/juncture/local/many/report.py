@@ -33,21 +33,21 @@ def report_of(
 ) -> MatchReport:
     """Count what becomes of the rows of the spine in a table; arguments as for `juncture.local.many.answers.answer`."""
     count = REPORTS.get(type(table.join.spec))
-    found = None
+    answer = None
     if table.check_available_at is not None or count is None:
-        found = _answer(table, algorithm, spine, left, right, context)
-    leaked = None if found is None else _leaked(table, found, left, context)
+        answer = _answer(table, algorithm, spine, left, right, context)
+    leaked = None if answer is None else _leaked(table, answer, left, context)
     if count is not None:
-        own = context.within(MemoryBudget(context.memory.total_bytes))
-        return replace(count(table.join, left, right, own), leaked=leaked)
-    assert found is not None
-    assert found.matched is not None
+        table_context = context.within(MemoryBudget(context.memory.total_bytes))
+        return replace(count(table.join, left, right, table_context), leaked=leaked)
+    assert answer is not None
+    assert answer.matched is not None
     join, left, right = working(table.join, left, right)
-    reasons = reasons_of(join, found.matched, spine.keys(join, left), left, right, context)
+    reasons = reasons_of(join, answer.matched, spine.keys(join, left), left, right, context)
     return MatchReport(
         left_rows=left.num_rows,
         right_rows=right.num_rows,
-        matched=int(np.count_nonzero(found.matched)),
+        matched=int(np.count_nonzero(answer.matched)),
         ties=None,
         distances=None,
         leaked=leaked,
@@ -72,8 +72,8 @@ def _figures_of(
     """Return what sums up to the report of a table over tasks, as `juncture.local.asof.report.figures_of` does."""
     distances = None
     if isinstance(table.join, ResolvedAsof):
-        own = context.within(MemoryBudget(context.memory.total_bytes))
-        counts, distances = match_counts(table.join, left, right, own)
+        table_context = context.within(MemoryBudget(context.memory.total_bytes))
+        counts, distances = match_counts(table.join, left, right, table_context)
         leaked = None
         if table.check_available_at is not None:
             leaked = _leaked(table, _answer(table, algorithm, spine, left, right, context), left, context)
@@ -93,19 +93,19 @@ def _answer(
     return answer(table, algorithm, spine, left, right, context, more=more, marks_matches=True)
 
 
-def _leaked(table: ResolvedTable, found: Answer, left: Source, context: JoinContext) -> int | None:
+def _leaked(table: ResolvedTable, answer: Answer, left: Source, context: JoinContext) -> int | None:
     """Count the rows of the spine whose match became available only after their own time, if that is checked."""
     check = table.check_available_at
     if check is None:
         return None
-    assert found.matched is not None
-    rows = np.flatnonzero(found.matched)
+    assert answer.matched is not None
+    rows = np.flatnonzero(answer.matched)
     [times] = select(left, [check.left], rows, context)
-    if found.pointers is not None:
-        [available] = gather(found.right, [check.right], found.pointers[rows], context)
+    if answer.pointers is not None:
+        [available] = gather(answer.right, [check.right], answer.pointers[rows], context)
     else:
-        assert found.aggregates is not None
-        available = found.aggregates.column(found.aggregates.num_columns - 1).take(pa.array(rows))
+        assert answer.aggregates is not None
+        available = answer.aggregates.column(answer.aggregates.num_columns - 1).take(pa.array(rows))
     return int(np.count_nonzero(_is_later(available, times)))
 
 

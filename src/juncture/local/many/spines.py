@@ -27,62 +27,64 @@ def opened(table: Any, _session: None) -> InputTable:
     """Return an input with all of its rows."""
     if kind_of(table, "left") == "path":
         files = open_files(Files.of(table))
-        given = files if isinstance(files, InputTable) else read_table(_rows_of(files), "left")
+        opened_table = files if isinstance(files, InputTable) else read_table(_rows_of(files), "left")
     else:
-        given = read_table(table, "left")
-    if given.table is not None:
-        return given
-    assert given.batches is not None
-    return replace(given, table=pa.Table.from_batches(given.batches(), given.schema))
+        opened_table = read_table(table, "left")
+    if opened_table.table is not None:
+        return opened_table
+    assert opened_table.batches is not None
+    return replace(opened_table, table=pa.Table.from_batches(opened_table.batches(), opened_table.schema))
 
 
-def grid(resolved: ResolvedGrid, given: InputTable) -> Any:
+def grid(resolved: ResolvedGrid, table_input: InputTable) -> Any:
     """Return a grid as a table of its data's library."""
-    table = given.table
+    table = table_input.table
     assert table is not None
     rows, values = grid_rows(resolved, table)
-    made = pa.table([values], names=[resolved.on])
-    if given.frame is not None:
-        whole = _frame_of(given, list(resolved.by), rows, made)
+    added = pa.table([values], names=[resolved.on])
+    if table_input.frame is not None:
+        frame = _frame_of(table_input, list(resolved.by), rows, added)
         # The labels of the rows that keys were first in mean nothing here.
-        return given.restore(whole.reset_index(drop=True) if hasattr(whole, "reset_index") else whole)
+        return table_input.restore(frame.reset_index(drop=True) if hasattr(frame, "reset_index") else frame)
     keys = table.select(list(resolved.by)).take(pa.array(rows))
-    fields = [*(given.schema.field(name) for name in resolved.by), pa.field(resolved.on, resolved.type)]
-    return given.restore(pa.Table.from_arrays([*keys.columns, *made.columns], schema=pa.schema(fields)))
+    fields = [*(table_input.schema.field(name) for name in resolved.by), pa.field(resolved.on, resolved.type)]
+    return table_input.restore(pa.Table.from_arrays([*keys.columns, *added.columns], schema=pa.schema(fields)))
 
 
 def interpolate(
-    spec: Interpolation, lines: InterpolatedColumns, given: InputTable, right: InputTable, resources: Resources
+    spec: Interpolation, lines: InterpolatedColumns, table_input: InputTable, right: InputTable, resources: Resources
 ) -> Any:
     """Return a table with values on lines between the rows of another."""
-    assert given.table is not None
+    assert table_input.table is not None
     assert right.table is not None
-    own = given.table.select(given.schema.names)
-    rows = plan(own, spec.tables(right.table.select(right.schema.names)), resources).execute()
-    made = pa.table(values_between(lines, rows), names=[name for _, name in lines.columns])
-    if given.frame is not None:
-        return given.restore(_frame_of(given, given.schema.names, np.arange(own.num_rows, dtype=np.int64), made))
-    for name in made.column_names:
-        own = own.append_column(name, made.column(name))
-    return given.restore(own)
+    table = table_input.table.select(table_input.schema.names)
+    rows = plan(table, spec.tables(right.table.select(right.schema.names)), resources).execute()
+    added = pa.table(values_between(lines, rows), names=[name for _, name in lines.columns])
+    if table_input.frame is not None:
+        return table_input.restore(
+            _frame_of(table_input, table_input.schema.names, np.arange(table.num_rows, dtype=np.int64), added)
+        )
+    for name in added.column_names:
+        table = table.append_column(name, added.column(name))
+    return table_input.restore(table)
 
 
 def _rows_of(source: ParquetSource) -> pa.Table:
     return pa.Table.from_batches([batch for _, batch in source.scan(source.schema.names)], source.schema)
 
 
-def _frame_of(given: InputTable, names: list[str], rows: Ints, made: pa.Table) -> Any:
+def _frame_of(table_input: InputTable, names: list[str], rows: Ints, added: pa.Table) -> Any:
     """Return rows of a library's table, with further columns, as a table of the library."""
-    assert given.frame is not None
+    assert table_input.frame is not None
     output = [OutputColumn(name, "left", name) for name in names]
-    output += [OutputColumn(name, "right", name) for name in made.column_names]
+    output += [OutputColumn(name, "right", name) for name in added.column_names]
     join = Resolved(
         spec=None,
         how="left",
-        left_schema=given.schema,
-        right_schema=made.schema,
+        left_schema=table_input.schema,
+        right_schema=added.schema,
         left_by=(),
         right_by=(),
         output=tuple(output),
     )
-    return given.frame.joined(None, Joined(join=join, left=rows, right=None, columns=made))
+    return table_input.frame.joined(None, Joined(join=join, left=rows, right=None, columns=added))

@@ -103,8 +103,8 @@ def asof_stages(
 class AsofStatistics(Statistics):
     """The statistics of the inputs of an as-of join."""
 
-    def __init__(self, join: ResolvedAsof, left: SparkSide, right: SparkSide, given: Stats | None) -> None:
-        super().__init__(left, right, given)
+    def __init__(self, join: ResolvedAsof, left: SparkSide, right: SparkSide, user_stats: Stats | None) -> None:
+        super().__init__(left, right, user_stats)
         self._join = join
         # Footers contain the minimum and maximum. Text and tuples (ranked domains) have no distances, so no extent.
         if isinstance(left, FileSide) and join.domain.has_distances:
@@ -167,7 +167,7 @@ class AsofPlanning(Planning):
         self._native = has_native(request.left.session)
         self._sample: Sample | None = None
         self._learners |= {"text": self._measure_text, "sample": self._take_sample}
-        self.statistics = AsofStatistics(request.join, request.left, request.right, request.given)
+        self.statistics = AsofStatistics(request.join, request.left, request.right, request.user_stats)
 
     def _prepare(self) -> None:
         """Count, and exclude right rows that no left row can match."""
@@ -289,18 +289,18 @@ def report_of(join: Resolved, figures: Iterable[Row]) -> MatchReport:
     """Return the report of a join from the sums of its figures."""
     rows = {row["figure"]: row for row in figures}
     counts = {name: int(row["rows"]) for name, row in rows.items()}
-    found = {name: counts.get(name, 0) for name in (*REASONS, "matched")}
+    by_reason = {name: counts.get(name, 0) for name in (*REASONS, "matched")}
     matched, distances = rows.get("matched"), None
     if join.domain is not None and matched is not None and matched["max"] is not None:
         p50, p90, p99 = map(float, matched["quantiles"])
         least, greatest = float(matched["min"]), float(matched["max"])
         distances = Distances(min=least, p50=p50, p90=p90, p99=p99, max=greatest, is_time=join.domain.is_time)
     return MatchReport(
-        left_rows=sum(found.values()),
+        left_rows=sum(by_reason.values()),
         right_rows=counts.get("right_rows", 0),
         distances=distances,
         ties=counts.get("ties", 0) if join.spec.ranks_matches else None,
         leaked=counts.get("leaked"),
         explanations=explanations_of(join),
-        **found,
+        **by_reason,
     )

@@ -56,13 +56,13 @@ class SqlJoin:
         return self._sides.rows["left"].select(row, usable.alias("usable"), *compared)
 
     def right_rows(self) -> DataFrame:
-        """Return the right rows that can match, with the payload as ``found``, keys, ``on`` and ties."""
+        """Return the right rows that can match, with the payload as ``payload``, keys, ``on`` and ties."""
         compared, usable = self._compared("right", self.join.right_on)
-        shown = dict.fromkeys([self.join.right_on, *self.join.output_names["right"]])
-        found = F.struct(*(self._r[name] for name in shown)).alias("found")
+        names = dict.fromkeys([self.join.right_on, *self.join.output_names["right"]])
+        payload = F.struct(*(self._r[name] for name in names)).alias("found")
         ties = (_order_form(F.col(self._r[name]), data_type) for name, data_type in self._ties.items())
         named = (value.alias(name) for name, value in zip(self.ties, ties, strict=True))
-        return self._sides.rows["right"].where(usable).select(found, *compared, *named)
+        return self._sides.rows["right"].where(usable).select(payload, *compared, *named)
 
     def _compared(self, side: Side, on: str) -> tuple[list[Column], Column]:
         """Return the keys and ``on`` of a side, and whether a row can match."""
@@ -74,9 +74,9 @@ class SqlJoin:
         named = zip((*self.keys, *self.words), (*keys, *words), strict=True)
         return [value.alias(name) for name, value in named], usable
 
-    def distance(self, found: str, direction: Direction) -> list[Column]:
+    def distance(self, candidate: str, direction: Direction) -> list[Column]:
         """Return the distance between a left row and a candidate in a direction."""
-        right_words = self._domain.words(F.col(found).getField(self._r[self.join.right_on]))
+        right_words = self._domain.words(F.col(candidate).getField(self._r[self.join.right_on]))
         left_words = [F.col(name) for name in self.words]
         return (
             self._domain.distance(right_words, left_words)
@@ -84,22 +84,22 @@ class SqlJoin:
             else self._domain.distance(left_words, right_words)
         )
 
-    def if_within(self, found: str, direction: Direction) -> Column:
+    def if_within(self, candidate: str, direction: Direction) -> Column:
         """Return a candidate in a direction, or null if it is beyond the tolerance."""
         tolerance = self.join.tolerance
         if tolerance is None:
-            return F.col(found)
-        distance = self.distance(found, direction)
+            return F.col(candidate)
+        distance = self.distance(candidate, direction)
         if tolerance.column is None:
             assert tolerance.constant is not None
-            return F.when(self._domain.within(distance, tolerance.constant), F.col(found))
+            return F.when(self._domain.within(distance, tolerance.constant), F.col(candidate))
         limit = F.col("row").getField(self._l[tolerance.column])
         data_type = self.join.left_schema.field(tolerance.column).type
-        return F.when(self._domain.within_row(distance, limit, data_type), F.col(found))
+        return F.when(self._domain.within_row(distance, limit, data_type), F.col(candidate))
 
-    def result(self, rows: DataFrame, found: Column) -> DataFrame:
+    def result(self, rows: DataFrame, match: Column) -> DataFrame:
         """Return the result from left rows with their match or null."""
-        rows = rows.withColumn("match", found)
+        rows = rows.withColumn("match", match)
         how, matched = self.join.spec.how, F.col("match").isNotNull()
         if how in ("inner", "semi"):
             rows = rows.where(matched)
@@ -130,10 +130,10 @@ def _order_form(value: Column, data_type: st.DataType) -> Column:
         ]
         return F.when(value.isNotNull(), F.struct(*fields))
     assert isinstance(data_type, st.MapType)
-    key, kept = data_type.keyType, data_type.valueType
+    key, value_type = data_type.keyType, data_type.valueType
     entries = F.transform(
         F.map_entries(value),
-        lambda e: F.struct(_order_form(e["key"], key).alias("key"), _order_form(e["value"], kept).alias("value")),
+        lambda e: F.struct(_order_form(e["key"], key).alias("key"), _order_form(e["value"], value_type).alias("value")),
     )
     return F.sort_array(entries)
 
@@ -209,8 +209,8 @@ def join_native(join: ResolvedAsof, left: FrameSide, right: FrameSide) -> DataFr
     [direction] = join.directions
     sign = ("<" if direction.forward else ">") + ("" if direction.strict else "=")
     # Nulls in structs are equal.
-    own, other = ("struct(l.{})", "struct(r.right_{})") if join.nulls_equal else ("l.{}", "r.right_{}")
-    keys = " AND ".join(f"{own.format(name)} = {other.format(name)}" for name in sql.keys)
+    left_form, other = ("struct(l.{})", "struct(r.right_{})") if join.nulls_equal else ("l.{}", "r.right_{}")
+    keys = " AND ".join(f"{left_form.format(name)} = {other.format(name)}" for name in sql.keys)
     query = (
         f"SELECT * FROM {{left_rows}} l LEFT ASOF JOIN {{right_rows}} r MATCH_CONDITION (l.on0 {sign} r.right_on0)"
         + (f" ON {keys}" if keys else "")

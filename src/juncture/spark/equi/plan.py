@@ -131,7 +131,7 @@ class EquiPlanning(Planning):
         self._frames = as_frames(request.join, request.left, request.right)
         self._sampled: dict[Side, SampledKeys] = {}
         self._hot: tuple[HotKey, ...] = ()
-        self.statistics = EquiStatistics(request.left, request.right, request.given)
+        self.statistics = EquiStatistics(request.left, request.right, request.user_stats)
 
     @cached_property
     def _pairs(self) -> Pairs:

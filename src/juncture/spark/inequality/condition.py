@@ -53,8 +53,8 @@ def inequality_pairs(join: ResolvedInequality, left: FrameSide, right: FrameSide
 
 def _overlap(sides: SqlSides, condition: JoinCondition, interval: MatchInterval) -> Column:
     """Return the condition that two rows share a value; strict ends of floats cannot be moved inward."""
-    own = condition.left_interval
-    touching = own is None or own.may_be_empty
+    left_interval = condition.left_interval
+    touching = left_interval is None or left_interval.may_be_empty
     first, last = (
         touching and not (limit is not None and limit.strict and interval.domain.floating) for limit in interval.left
     )
@@ -64,16 +64,18 @@ def _overlap(sides: SqlSides, condition: JoinCondition, interval: MatchInterval)
     return is_before_end & (ends[0] <= ends[1] if first else ends[0] < ends[1])
 
 
-def _add_ends(sides: SqlSides, side: Side, interval: MatchInterval, order: SqlDomain, own: OwnInterval | None) -> None:
+def _add_ends(
+    sides: SqlSides, side: Side, interval: MatchInterval, order: SqlDomain, row_interval: OwnInterval | None
+) -> None:
     """Add the ends of a side's spans, null for rows that match nothing."""
     first, last = (
         order.limit(upper=upper) if limit is None else _end(sides, side, interval, order, limit)
         for limit, upper in zip(interval.ends(side), (False, True), strict=True)
     )
-    if own is not None:
-        if len(own.names) == 2:
-            sides.rows[side] = sides.rows[side].where(_checked(sides, side, own, first > last))
-        first = first if own.may_be_empty else F.when(first < last, first)
+    if row_interval is not None:
+        if len(row_interval.names) == 2:
+            sides.rows[side] = sides.rows[side].where(_checked(sides, side, row_interval, first > last))
+        first = first if row_interval.may_be_empty else F.when(first < last, first)
     if interval.may_swap:
         first, last = F.when(first <= last, first).otherwise(last), F.when(first <= last, last).otherwise(first)
     if (
@@ -121,14 +123,14 @@ def _rounded(value: Column, data_type: pa.DataType, limit: Limit) -> Column:
     return F.when(F.isnan(moved) & value.isNotNull(), F.lit(float("inf"))).otherwise(moved)
 
 
-def _checked(sides: SqlSides, side: Side, own: OwnInterval, is_backward: Column) -> Column:
+def _checked(sides: SqlSides, side: Side, row_interval: OwnInterval, is_backward: Column) -> Column:
     """Return a condition that is true for all rows, and fails the query if an interval starts after its end."""
-    values = [F.coalesce(sides.column(side, name).cast("string"), F.lit("null")) for name in own.names]
+    values = [F.coalesce(sides.column(side, name).cast("string"), F.lit("null")) for name in row_interval.names]
     message = F.concat(
         F.lit("juncture.errors.DataError: [JN-INTERVAL-REVERSED] "),
-        F.lit(f"A {side} interval starts after its end: {own.start!r} is "),
+        F.lit(f"A {side} interval starts after its end: {row_interval.start!r} is "),
         values[0],
-        F.lit(f" and {own.end!r} is "),
+        F.lit(f" and {row_interval.end!r} is "),
         values[1],
         F.lit(". Swap the two columns, or drop such rows."),
     )

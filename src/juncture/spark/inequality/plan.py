@@ -211,7 +211,7 @@ class InequalityPlanning(Planning):
         self._bins: Bins | None = None
         self._cuts: Cuts | None = None
         self._cut_details: tuple[tuple[str, str], ...] = ()
-        self.statistics = InequalityStatistics(self._left, self._right, request.given)
+        self.statistics = InequalityStatistics(self._left, self._right, request.user_stats)
 
     def _sql_pairs(self) -> tuple[Pairs | None, str | None]:
         """Return the join in SQL, or why SQL cannot express it."""

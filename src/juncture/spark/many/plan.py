@@ -54,8 +54,8 @@ def plan(
     resources: Resources | None = None,
 ) -> ManyPlan:
     """Plan joins of DataFrames, or of Parquet files that Spark's tasks read, to a spine."""
-    given = [spine, *(right.table for right in rights.values())]
-    session = session or next(table for table in given if kind_of(table, "left") == "spark").sparkSession
+    all_inputs = [spine, *(right.table for right in rights.values())]
+    session = session or next(table for table in all_inputs if kind_of(table, "left") == "spark").sparkSession
     check_workers(session, [])
     resources = resources or resources_of(session)
     inputs, jobs = _opened(session, spine, rights, resources)
@@ -102,8 +102,8 @@ def _opened(
             placed.append(Placed(table, right_side, stats.right))
     tables = ((each.table.name, each.side, each.stats) for each in placed)
     (spine_stats, *counted), jobs = _counted([("spine", spine_side, stats.left), *tables])
-    whole = tuple(replace(each, stats=one) for each, one in zip(placed, counted, strict=True))
-    return _Inputs(spine_input.schema.names, spine_side, spine_stats, rights, whole), jobs
+    with_stats = tuple(replace(each, stats=one) for each, one in zip(placed, counted, strict=True))
+    return _Inputs(spine_input.schema.names, spine_side, spine_stats, rights, with_stats), jobs
 
 
 def _check_nulls(table: ResolvedTable) -> None:
@@ -120,19 +120,21 @@ def _check_nulls(table: ResolvedTable) -> None:
 
 def _counted(inputs: Sequence[tuple[str, SparkSide, SideStats]]) -> tuple[list[SideStats], list[str]]:
     """Return the statistics of inputs, which have names for people, with the rows of DataFrames counted in one job."""
-    stats, names = [known for _, _, known in inputs], list[str]()
+    stats, names = [side_stats for _, _, side_stats in inputs], list[str]()
     frames: list[DataFrame] = []
-    for place, (name, side, known) in enumerate(inputs):
-        if known.rows is None:
+    for index, (name, side, side_stats) in enumerate(inputs):
+        if side_stats.rows is None:
             assert isinstance(side, FrameSide)
             rows = side.frame.agg(F.count(F.lit(1)).alias("rows"))
-            frames.append(rows.select(F.lit(place).alias("place"), "rows"))
+            frames.append(rows.select(F.lit(index).alias("place"), "rows"))
             names.append(name)
     if not frames:
         return stats, []
     for row in collected(reduce(lambda one, other: one.unionAll(other), frames)).to_pylist():
-        known = stats[row["place"]]
-        stats[row["place"]] = replace(known, rows=row["rows"], provenance={**known.provenance, "rows": "count"})
+        side_stats = stats[row["place"]]
+        stats[row["place"]] = replace(
+            side_stats, rows=row["rows"], provenance={**side_stats.provenance, "rows": "count"}
+        )
     return stats, [f"counted {', '.join(names)}"]
 
 
@@ -163,12 +165,12 @@ def _built(inputs: _Inputs, steps: Steps, resources: Resources) -> tuple[DataFra
 
 def _in_order(frame: DataFrame, have: list[str], want: list[str], fields: list[st.StructField]) -> DataFrame:
     """Return columns in the order of the tables, with their metadata."""
-    places = {name: number for number, name in enumerate(have)}
+    index_of = {name: number for number, name in enumerate(have)}
     if have == want and not any(field.metadata for field in fields):
         return frame
     numbered = frame.toDF(*(f"c{i}" for i in range(len(have))))
     columns = [
-        F.col(f"c{places[name]}").alias(f"d{number}", metadata=fields[places[name]].metadata)
+        F.col(f"c{index_of[name]}").alias(f"d{number}", metadata=fields[index_of[name]].metadata)
         for number, name in enumerate(want)
     ]
     return numbered.select(*columns).toDF(*want)

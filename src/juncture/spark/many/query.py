@@ -256,10 +256,10 @@ def field_of(placed: Placed, name: str) -> st.StructField:
     table = placed.table
     for column in table.columns:
         if column.name == name:
-            own = placed.side.spark_schema[column.source]
-            return st.StructField(name, own.dataType, metadata=own.metadata)
-    [made] = [each for each in table.aggregates if each.name == name]
-    return spark_schema(pa.schema([(name, made.type)])).fields[0]
+            field = placed.side.spark_schema[column.source]
+            return st.StructField(name, field.dataType, metadata=field.metadata)
+    [aggregate] = [each for each in table.aggregates if each.name == name]
+    return spark_schema(pa.schema([(name, aggregate.type)])).fields[0]
 
 
 @spark_errors()

@@ -31,7 +31,7 @@ from juncture.spark.tasks.engine import JOIN_SHARE
 from juncture.spark.tasks.feed import BroadcastTable, Feed
 from juncture.spark.tasks.packets import Content, Packet, read_packets
 from juncture.spark.tasks.placement import Placement, dense_keys, one_chunk
-from juncture.spark.tasks.scatter import Scatter, apart
+from juncture.spark.tasks.scatter import Scatter, split_by_partition
 from juncture.spark.tasks.stage import OutputStage, PacketStage
 from juncture.spark.tasks.store import ChainedRows, PartitionRows
 from juncture.spec.asof import Asof, Direction, ResolvedAsof
@@ -117,7 +117,7 @@ class Carryover:
         _, segments = np.unique(np.stack([keys, part.owners]), axis=1, return_inverse=True)
         segments = segments.reshape(-1).astype(np.int64)
         # Among rows that are equal in all columns, the last one ranks first, as in every join.
-        ties = {f"tie{place}": table[name] for place, name in enumerate(self.join.tie_columns)}
+        ties = {f"tie{index}": table[name] for index, name in enumerate(self.join.tie_columns)}
         on = table.schema.field(right_on)
         right = pa.table({"segment": segments, **ties, "row": np.arange(table.num_rows)})
         right = right.append_column(on.with_name("on"), table[right_on])
@@ -146,8 +146,8 @@ class Carryover:
             output=(),
         )
         with join_context(threads=1) as context:
-            found, rows = match(join, TableSource(left), TableSource(right), context)
-        return Ranked(rows, keys[rows], np.arange(len(found)) - np.searchsorted(found, found, side="left"))
+            left_rows, rows = match(join, TableSource(left), TableSource(right), context)
+        return Ranked(rows, keys[rows], np.arange(len(left_rows)) - np.searchsorted(left_rows, left_rows, side="left"))
 
     def packets(self, parts: Sequence[BoundaryRows], cuts: Cuts) -> Iterator[Packet]:
         """Yield copies for other partitions, from the boundary rows of one task's chunks."""
@@ -248,7 +248,7 @@ class JoinAndMark(PacketStage):
         parts, first = [], 0
         for table in (rows.schema.empty_table(), *rows.tables()):
             numbers = np.arange(first, first := first + table.num_rows)
-            part = BoundaryRows.of(table, self.placement.place(table), self.cuts, numbers)
+            part = BoundaryRows.of(table, self.placement.ranges_of(table), self.cuts, numbers)
             parts.append(self.carryover.boundary(part))
         return BoundaryRows.concat(parts)
 
@@ -264,12 +264,12 @@ class JoinAndMark(PacketStage):
             is_there = copies.owners > partition.target if direction.forward else copies.owners < partition.target
             there = copies.take(np.flatnonzero(is_there))
             ranked = self.carryover.ranked(there, direction)
-            known = np.isin(there.numbers[ranked.rows], matched)
-            if known.any():
-                rows = ranked.rows[known]
+            is_matched = np.isin(there.numbers[ranked.rows], matched)
+            if is_matched.any():
+                rows = ranked.rows[is_matched]
                 marks = there.rows.take(rows).select(list(self.join.right_by))
-                marks = marks.append_column(_rank_name(direction), pa.array(ranked.ranks[known]))
-                yield from apart(marks, there.owners[rows], self.cuts.partitions, Content.MARK, "right")
+                marks = marks.append_column(_rank_name(direction), pa.array(ranked.ranks[is_matched]))
+                yield from split_by_partition(marks, there.owners[rows], self.cuts.partitions, Content.MARK, "right")
 
 
 def _rank_name(direction: Direction) -> str:
@@ -283,8 +283,8 @@ def _with_ranks(owned: ChainedRows, rows: Ints, ranks: _Ranks) -> Iterator[pa.Ta
     for table in owned.take(rows):
         numbers = pa.array(rows[start : start + table.num_rows])
         start += table.num_rows
-        for direction, (known, ranked) in ranks.items():
-            rank = pa.array(ranked).take(pc.index_in(numbers, pa.array(known)))
+        for direction, (row_numbers, ranked) in ranks.items():
+            rank = pa.array(ranked).take(pc.index_in(numbers, pa.array(row_numbers)))
             table = table.append_column(_rank_name(direction), rank)
         yield table
 
@@ -308,10 +308,10 @@ class ProbeLeft(PacketStage):
         joining = context.within(context.memory.reserve("join", JOIN_SHARE))
         spec = self._probe_spec
         probing = replace(self.join, spec=spec, how=spec.how).over(left.schema, right.schema)
-        found, rows = match(probing, TableSource(left), right, joining)
+        left_rows, rows = match(probing, TableSource(left), right, joining)
         schema = candidates(self.feed.schema, self.join)
-        kept = pa.table(gather(right, schema.names[:-1], rows, context), names=schema.names[:-1])
-        yield from self._cut(found, kept.append_column(_ROW, pa.array(found)).cast(schema))
+        matches = pa.table(gather(right, schema.names[:-1], rows, context), names=schema.names[:-1])
+        yield from self._cut(left_rows, matches.append_column(_ROW, pa.array(left_rows)).cast(schema))
 
     @property
     def _probe_spec(self) -> Asof:
@@ -321,10 +321,10 @@ class ProbeLeft(PacketStage):
             return replace(spec, how="inner", matches=spec.matches + 1, ties="greatest")
         return spec if spec.how in ("semi", "anti") else replace(spec, how="inner")
 
-    def _cut(self, found: Ints, rows: pa.Table) -> Iterator[Packet]:
+    def _cut(self, left_rows: Ints, rows: pa.Table) -> Iterator[Packet]:
         for target in range(self.targets):
             first, end = _range(target, self.targets, self.left.num_rows)
-            start, stop = np.searchsorted(found, [first, end])
+            start, stop = np.searchsorted(left_rows, [first, end])
             if start < stop:
                 yield Packet(target, Content.OWNED, rows.slice(start, stop - start), "right")
 

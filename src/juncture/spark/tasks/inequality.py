@@ -23,7 +23,7 @@ from juncture.spark.tasks import engine
 from juncture.spark.tasks.cuts import Cuts, KeyRanges
 from juncture.spark.tasks.packets import Content, Packet
 from juncture.spark.tasks.placement import Placement, row_codes
-from juncture.spark.tasks.scatter import apart, compact
+from juncture.spark.tasks.scatter import compact, split_by_partition
 from juncture.spark.tasks.stage import OutputStage, PacketStage
 from juncture.spark.tasks.store import ChainedRows, PartitionRows
 from juncture.spec.resolved import ROW_NUMBERS, Resolved
@@ -51,20 +51,20 @@ class JoinPairs(OutputStage):
     def _with_unmatched(self, partition: PartitionRows) -> Iterator[pa.Table]:
         """Yield pairs and unmatched rows without copies."""
         how = self.join.how
-        kept: tuple[Side, ...] = SIDES if how == "full" else ("left",) if how == "left" else ("right",)
-        pairs = replace(self.join, how="inner", numbered=kept)
+        sides: tuple[Side, ...] = SIDES if how == "full" else ("left",) if how == "left" else ("right",)
+        pairs = replace(self.join, how="inner", numbered=sides)
         columns = range(len(pairs.output))
-        single = {side: partition.rows(side, Content.OWNED) for side in kept}
-        matched = {side: np.zeros(single[side].num_rows, np.bool_) for side in kept}
+        single = {side: partition.rows(side, Content.OWNED) for side in sides}
+        matched = {side: np.zeros(single[side].num_rows, np.bool_) for side in sides}
         for number, (left, right) in enumerate(_inputs(partition)):
             for table in engine.execute(pairs, left, right, partition.joining):
-                for side in kept:
+                for side in sides:
                     numbers = np.asarray(table[ROW_NUMBERS[side]])
                     # Rows without copies come first in the numbering.
                     if number == 0 or side == "left":
                         matched[side][numbers[numbers < len(matched[side])]] = True
                 yield table.select(columns)
-        for side in kept:
+        for side in sides:
             for rows in single[side].filter(~matched[side]):
                 yield from engine.unmatched(self.join, side, rows, partition.joining)
 
@@ -130,9 +130,9 @@ class MarkMatches(PacketStage):
         """Yield match marks for copies that matched here, to the partitions that own the rows."""
         placement = self.placements[0 if side == "left" else 1]
         marks = rows.select(list(placement.decisive))
-        owners, _ = placement.place(marks).partitions(self.cuts)
+        owners, _ = placement.ranges_of(marks).partitions(self.cuts)
         _, once = np.unique(row_codes(marks), return_index=True)
-        yield from apart(marks.take(once), owners[once], self.cuts.partitions, Content.MARK, side)
+        yield from split_by_partition(marks.take(once), owners[once], self.cuts.partitions, Content.MARK, side)
 
 
 @dataclass(frozen=True)
@@ -183,16 +183,16 @@ class BoundaryAggregate(PacketStage):
         here = {owner: extent for owner, extent in wanted.items() if owner == partition.target}
         for contents, targets in (((Content.OWNED, Content.SPLIT), wanted), ((Content.COPY,), here)):
             for rows in partition.rows("right", *contents).tables():
-                ranges = self.placements[1].place(rows)
+                ranges = self.placements[1].ranges_of(rows)
                 for owner, extent in targets.items():
-                    found = np.flatnonzero(extent.overlaps(ranges))
-                    if len(found):
-                        yield Packet(owner, Content.OWNED, compact(rows.take(found)), "right")
+                    waiting_rows = np.flatnonzero(extent.overlaps(ranges))
+                    if len(waiting_rows):
+                        yield Packet(owner, Content.OWNED, compact(rows.take(waiting_rows)), "right")
 
     def _wanted(self, partition: PartitionRows) -> dict[int, _KeyExtents]:
         """Return the extents of copied left rows, by owning partition."""
         tables = partition.rows("left", Content.SPLIT, Content.COPY).tables()
-        parts = [self.placements[0].place(rows) for rows in tables]
+        parts = [self.placements[0].ranges_of(rows) for rows in tables]
         if not parts:
             return {}
         ranges = KeyRanges.concat(parts)

@@ -50,18 +50,18 @@ class ResolveUnmatched(OutputStage):
 
     def tables(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[pa.Table]:
         """Yield result rows on arrival, then the rows without a mark as unmatched rows of the result."""
-        kept = defaultdict[tuple[str | None, Content], list[pa.Table]](list)
+        waiting = defaultdict[tuple[str | None, Content], list[pa.Table]](list)
         for packet in read_packets(batches):
             if packet.content is Content.OUTPUT:
                 yield packet.rows
             else:
-                kept[packet.side, packet.content].append(packet.rows)
+                waiting[packet.side, packet.content].append(packet.rows)
         schemas: dict[Side, pa.Schema] = {"left": self.join.left_schema, "right": self.join.right_schema}
         for side, schema in schemas.items():
-            if not kept[side, Content.UNMATCHED]:
+            if not waiting[side, Content.UNMATCHED]:
                 continue
-            rows = pa.concat_tables(kept[side, Content.UNMATCHED]).unify_dictionaries()
-            matched = _marked(rows, kept[side, Content.MARK])
+            rows = pa.concat_tables(waiting[side, Content.UNMATCHED]).unify_dictionaries()
+            matched = _marked(rows, waiting[side, Content.MARK])
             rows = rows.filter(pa.array(matched if self.join.how == "semi" else ~matched)).select(schema.names)
             if self.join.how in ("semi", "anti"):
                 yield rows
@@ -92,15 +92,15 @@ class JoinBroadcast(OutputStage):
 
     def tables(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[pa.Table]:
         """Yield the joined rows."""
-        whole = TableSource(self.table.table(self.join.schema(self.sent).names))
+        broadcast = TableSource(self.table.table(self.join.schema(self.sent).names))
         if self.sent == "right":
             for chunk in self.feed.chunks(batches):
-                yield from self._joined(TableSource(chunk), whole, context)
+                yield from self._joined(TableSource(chunk), broadcast, context)
         else:
             # Each left row must see all right rows of the task.
             right = self.feed.source(batches, context)
             joining = context.within(context.memory.reserve("join", JOIN_SHARE))
-            yield from self._joined(whole, right, joining)
+            yield from self._joined(broadcast, right, joining)
 
     def _joined(self, left: Source, right: Source, context: JoinContext) -> Iterator[pa.Table]:
         join = replace(self.join, left_schema=left.schema, right_schema=right.schema)

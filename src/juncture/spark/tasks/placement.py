@@ -103,7 +103,7 @@ class Placement:
     interval: MatchInterval | None  # has a value that both rows of a match share
     decisive: tuple[str, ...]  # rows that agree in these columns match alike
     equalities: tuple[EqualValues, ...] = ()  # expressions that are equal in every match
-    own: OwnInterval | None = None  # the interval that the row itself is, or None
+    row_interval: OwnInterval | None = None  # the interval that the row itself is, or None
 
     @classmethod
     def of(cls, join: ResolvedInequality, side: Side) -> Placement | None:
@@ -115,31 +115,31 @@ class Placement:
         keys = tuple(zip(*join.key_types, strict=True))
         keys += tuple(zip(equal_types(equalities, "left"), equal_types(equalities, "right"), strict=True))
         limits = [] if interval is None else interval.limits
-        values = tuple(type_of_value(join, place, limit.value) for place, limit in limits)
+        values = tuple(type_of_value(join, index, limit.value) for index, limit in limits)
         coding = Coding(keys, values, nulls_equal=join.nulls_equal)
         by = join.left_by if side == "left" else join.right_by
-        own = condition.left_interval if side == "left" else condition.right_interval
-        return cls(side, by, coding, interval, join.compared(side), equalities, own)
+        row_interval = condition.left_interval if side == "left" else condition.right_interval
+        return cls(side, by, coding, interval, join.compared(side), equalities, row_interval)
 
-    def place(self, table: pa.Table) -> KeyRanges:
+    def ranges_of(self, table: pa.Table) -> KeyRanges:
         """Return the key ranges of some rows; rows with a reversed range match nothing.
 
         Raises `DataError` if the row's own interval starts after its end.
         """
         hashes, valid = self._hashes(table)
-        if self.own is not None:
-            columns = [one_chunk(table[name]) for name in self.own.names]
-            points_of(self.own, pa.record_batch(columns, names=self.own.names), self.side)
+        if self.row_interval is not None:
+            columns = [one_chunk(table[name]) for name in self.row_interval.names]
+            points_of(self.row_interval, pa.record_batch(columns, names=self.row_interval.names), self.side)
         interval = self.interval
         if interval is None:
             nowhere = np.zeros(table.num_rows, np.int64)
             return KeyRanges(hashes, nowhere, nowhere, valid)
-        first, known = self._end(table, interval, upper=False)
-        valid = valid if known is None else valid & known
+        first, has_end = self._end(table, interval, upper=False)
+        valid = valid if has_end is None else valid & has_end
         if interval.is_point(self.side):
             return KeyRanges(hashes, first, first, valid)
-        last, known = self._end(table, interval, upper=True)
-        valid = valid if known is None else valid & known
+        last, has_end = self._end(table, interval, upper=True)
+        valid = valid if has_end is None else valid & has_end
         if interval.may_swap:
             return KeyRanges(hashes, np.minimum(first, last), np.maximum(first, last), valid)
         return KeyRanges(hashes, first, last, valid & (first <= last))
@@ -163,21 +163,21 @@ class Placement:
         values = self._values(table, limit.value)
         added = None if limit.column is None else self._values(table, limit.column)
         if interval.domain.floating:
-            codes, known = _float_codes(values, limit, added, exact=interval.exact)
+            codes, has_end = _float_codes(values, limit, added, exact=interval.exact)
         else:
-            codes, known = self.coding.order.encode(values)
+            codes, has_end = self.coding.order.encode(values)
             if added is not None:
                 codes, has_distance = _moved_by_row(codes, added, limit, interval.domain, self.coding.order)
-                known = both(known, has_distance)
+                has_end = both(has_end, has_distance)
             elif limit.offset:
                 in_code = self.coding.order.steps_in_code
                 codes = _moved(codes, math.floor(Fraction(limit.offset) / in_code) + (upper and in_code > 1))
-        return np.maximum(codes, LOWEST), known if added is None else both(known, validity(added))
+        return np.maximum(codes, LOWEST), has_end if added is None else both(has_end, validity(added))
 
 
 def _float_codes(values: pa.Array, limit: Limit, added: pa.Array | None, *, exact: bool) -> tuple[Ints, Mask | None]:
     """Return the codes of an end among floats, and which rows have one."""
-    ends, known = _numbers(values), validity(values)
+    ends, has_end = _numbers(values), validity(values)
     offset: float | Floats = float(limit.offset) if added is None else _numbers(added)
     if limit.is_moved:
         with np.errstate(invalid="ignore", over="ignore"):
@@ -186,15 +186,15 @@ def _float_codes(values: pa.Array, limit: Limit, added: pa.Array | None, *, exac
                 slack = (np.abs(ends) + np.abs(offset)) * _ROUNDING
                 moved = moved + slack if limit.upper else moved - slack
         ends = moved
-    return float_codes(ends), both(known, ~np.isnan(ends)) if exact else known
+    return float_codes(ends), both(has_end, ~np.isnan(ends)) if exact else has_end
 
 
 def _moved_by_row(codes: Ints, added: pa.Array, limit: Limit, domain: Domain, order: RoughCoder) -> tuple[Ints, Mask]:
     """Return codes moved by a column of distances, and which rows have one."""
     distance = _numbers(added) / float(domain.step * order.steps_in_code)
     slack = np.abs(distance) * _ROUNDING + 1
-    known = ~np.isnan(distance)
-    return _moved(codes, np.where(known, distance + slack if limit.upper else distance - slack, 0)), known
+    has_end = ~np.isnan(distance)
+    return _moved(codes, np.where(has_end, distance + slack if limit.upper else distance - slack, 0)), has_end
 
 
 def _moved(codes: Ints, steps: int | Floats) -> Ints:

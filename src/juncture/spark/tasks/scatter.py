@@ -69,19 +69,19 @@ class Scatter(PacketStage):
         """Yield the rows in the form of packets, and their ranges."""
         for chunk in self.feed.chunks(batches):
             table = encode_keys(chunk.combine_chunks(), self.by)
-            yield table, self.placement.place(table)
+            yield table, self.placement.ranges_of(table)
 
     def _sent(self, table: pa.Table, ranges: KeyRanges) -> Iterator[Packet]:
         """Yield rows to the partitions that own them, and to others that they touch."""
         first, last = ranges.partitions(self.cuts)
         unplaced = np.flatnonzero(~ranges.valid)
         first[unplaced] = last[unplaced] = np.arange(len(unplaced)) % self.cuts.partitions
-        kept = np.ones(len(first), np.bool_) if self.keep_unmatchable else ranges.valid
-        split = np.flatnonzero(kept & (first < last))
-        for content, rows in ((Content.OWNED, np.flatnonzero(kept & (first == last))), (Content.SPLIT, split)):
+        keep = np.ones(len(first), np.bool_) if self.keep_unmatchable else ranges.valid
+        split = np.flatnonzero(keep & (first < last))
+        for content, rows in ((Content.OWNED, np.flatnonzero(keep & (first == last))), (Content.SPLIT, split)):
             if len(rows):
                 part = table if len(rows) == table.num_rows else table.take(rows)
-                yield from apart(part, first[rows], self.cuts.partitions, content, self.side)
+                yield from split_by_partition(part, first[rows], self.cuts.partitions, content, self.side)
         yield from self._copies(table, split, first, last)
 
     def _copies(self, table: pa.Table, rows: Ints, first: Ints, last: Ints) -> Iterator[Packet]:
@@ -96,7 +96,7 @@ class Scatter(PacketStage):
             copies = np.repeat(part, times)
             further = np.arange(len(copies)) - np.repeat(np.cumsum(times) - times, times) + 1
             targets = first[copies] + further
-            yield from apart(table.take(copies), targets, self.cuts.partitions, Content.COPY, self.side)
+            yield from split_by_partition(table.take(copies), targets, self.cuts.partitions, Content.COPY, self.side)
             start = stop
 
 
@@ -125,7 +125,9 @@ def _is_text(data_type: pa.DataType) -> bool:
     return bool(narrow or pat.is_large_string(data_type) or pat.is_large_binary(data_type))
 
 
-def apart(table: pa.Table, targets: Ints, partitions: int, content: Content, side: str) -> Iterator[Packet]:
+def split_by_partition(
+    table: pa.Table, targets: Ints, partitions: int, content: Content, side: str
+) -> Iterator[Packet]:
     """Yield the rows of each partition as a packet."""
     counts = np.bincount(targets, minlength=partitions)
     if len(targets) >= partitions * _WORTH_NARROWING:
@@ -156,10 +158,10 @@ def _compact(column: pa.DictionaryArray) -> pa.DictionaryArray:
     if size <= len(indices):
         occurs = np.zeros(size, np.bool_)
         occurs[indices] = True
-        kept = np.flatnonzero(occurs)
+        used = np.flatnonzero(occurs)
         indices = (np.cumsum(occurs, dtype=np.int32) - 1)[indices].astype(np.int32)
     else:
-        kept, indices = np.unique(indices, return_inverse=True)
+        used, indices = np.unique(indices, return_inverse=True)
     mask = np.asarray(column.is_null()) if column.null_count else None
     indices = pa.array(indices.astype(np.int32), pa.int32(), mask=mask)
-    return pa.DictionaryArray.from_arrays(indices, column.dictionary.take(pa.array(kept)))
+    return pa.DictionaryArray.from_arrays(indices, column.dictionary.take(pa.array(used)))

@@ -46,21 +46,21 @@ class PacketStore:
         widened_by = widened_bytes(packet.carried)
         self._bytes += packet.cell.size + widened_by
         if self._file is None and self._memory.hold(packet.cell.size):
-            kept: pa.Table | int = packet.carried
+            stored: pa.Table | int = packet.carried
         else:
             if self._file is None:
                 self._file = self._spill.file(_SPILLED)
             offsets = pa.array([0, packet.cell.size], pa.int32()).buffers()[1]
             cell = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, packet.cell])
             self._file.write(pa.record_batch([cell], schema=_SPILLED))
-            kept, self._spilled = self._spilled, self._spilled + 1
+            stored, self._spilled = self._spilled, self._spilled + 1
         rows, size = packet.carried.num_rows, packet.cell.size + widened_by
         self._last_part_bytes += size
         if not self._parts or self.part_rows[-1] + rows > _PART_ROWS or self._last_part_bytes > self._part_bytes:
             self._parts.append([])
             self.part_rows.append(0)
             self._last_part_bytes = size
-        self._parts[-1].append(kept)
+        self._parts[-1].append(stored)
         self.part_rows[-1] += rows
 
     def finish(self) -> None:
@@ -74,15 +74,15 @@ class PacketStore:
 
     def part(self, part: int, columns: Sequence[str]) -> pa.Table:
         """Return the rows of a part as one batch, since a batch costs its reader as much as thousands of rows."""
-        tables = [widened(self._table(kept).select(columns)) for kept in self._parts[part]]
+        tables = [widened(self._table(stored).select(columns)) for stored in self._parts[part]]
         return pa.concat_tables(tables).unify_dictionaries().combine_chunks() if len(tables) > 1 else tables[0]
 
-    def _table(self, kept: pa.Table | int) -> pa.Table:
-        if isinstance(kept, pa.Table):
-            return kept
+    def _table(self, stored: pa.Table | int) -> pa.Table:
+        if isinstance(stored, pa.Table):
+            return stored
         assert self._file is not None
         # Read to the end, so that the file updates its statistics and releases unused memory.
-        [batch] = self._file.read([kept])
+        [batch] = self._file.read([stored])
         return decoded(batch.column(0)[0].as_buffer())
 
 
