@@ -10,7 +10,7 @@ import pytest
 
 from juncture.errors import SpecError
 from juncture.ordered.duration import length_ns
-from juncture.values import flag, plain, whole
+from juncture.values import flag, plain, whole_number
 
 DAY_NS = 86_400 * 10**9
 
@@ -81,7 +81,7 @@ def test_flags_and_counts():
     assert flag("coalesce", np.bool_(True)) is True
     with pytest.raises(SpecError, match=r"coalesce=np\.int64\(1\) \(int64\) is not a boolean"):
         flag("coalesce", np.int64(1))
-    assert [whole(value) for value in (np.int64(3), 3, True, np.bool_(True), 3.0, "3")] == [
+    assert [whole_number(value) for value in (np.int64(3), 3, True, np.bool_(True), 3.0, "3")] == [
         3,
         3,
         None,

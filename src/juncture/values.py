@@ -54,7 +54,7 @@ def flag(argument: str, value: object) -> bool:
     return converted
 
 
-def whole(value: object) -> int | None:
+def whole_number(value: object) -> int | None:
     """Return an integer as Python's; None for other values, including booleans."""
     value = plain(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -17,7 +17,7 @@ RIGHT = pa.schema([("day", pa.int32()), ("hour", pa.float64()), ("price", pa.int
 def test_a_column_is_itself():
     value = jn.Equi(on="day").resolve(LEFT, RIGHT).value("left", "day")
     assert value == Column("day")
-    assert (value.label, value.own, value.columns, value.parts, value.equal_names) == (
+    assert (value.label, value.input_column, value.columns, value.parts, value.equal_names) == (
         "day", "day", ("day",), (value,), ("day",),
     )  # fmt: skip
 
@@ -26,7 +26,7 @@ def test_a_conversion_has_the_values_of_its_column():
     join = jn.Equi(on="price").resolve(LEFT, RIGHT)
     [value] = join.computed("right")
     assert isinstance(value, Conversion)
-    assert (value.label, value.own, value.columns) == ("price", "price", ("price",))
+    assert (value.label, value.input_column, value.columns) == ("price", "price", ("price",))
     assert value.equal_names == (value.name, "price")
     assert join.right_by == (value.name,) and join.schema("right").field(value.name).type == pa.decimal128(21, 2)
 
@@ -35,7 +35,7 @@ def test_an_expression_is_called_by_its_text_and_equals_no_column():
     join = jn.Asof(left_on=jn.expr("day * 24 + hour"), right_on="price").resolve(LEFT, RIGHT)
     [value] = join.computed("left")
     assert isinstance(value, Expression)
-    assert (value.label, value.own, value.equal_names) == ("day * 24 + hour", None, (value.name,))
+    assert (value.label, value.input_column, value.equal_names) == ("day * 24 + hour", None, (value.name,))
     assert set(value.columns) == {"day", "hour"}
     assert join.name_of("left", jn.expr("day * 24 + hour")) == value.name
 
@@ -43,14 +43,14 @@ def test_an_expression_is_called_by_its_text_and_equals_no_column():
 def test_an_expression_that_converts_a_column_is_called_by_the_column():
     [value] = jn.Range(on="hour", lower=-1, upper=1).resolve(LEFT, RIGHT).computed("left")
     assert isinstance(value, Expression)
-    assert (value.label, value.own, value.equal_names) == ("hour", "hour", (value.name,))
+    assert (value.label, value.input_column, value.equal_names) == ("hour", "hour", (value.name,))
 
 
 def test_a_tuple_has_parts():
     join = jn.Asof(on=["day", "price"]).resolve(LEFT, RIGHT)
     value = join.value("right", join.right_on)
     assert isinstance(value, TupleOf)
-    assert (value.label, value.own, value.columns) == ("(day, price)", None, ("day", "price"))
+    assert (value.label, value.input_column, value.columns) == ("(day, price)", None, ("day", "price"))
     assert [part.label for part in value.parts] == ["day", "price"]
     assert {"day", "price"} <= set(value.equal_names)
 

@@ -89,9 +89,9 @@ def _joins(session: SparkSession) -> dict[str, Callable[[], float]]:
     """Return functions that measure joins with their start-up cost, in seconds."""
     few = session.createDataFrame(pa.table({"id": range(_FEW)}))
     # Without these row counts, planning would run a job.
-    known = SideStats(rows=_FEW, row_bytes=8)
+    stats = SideStats(rows=_FEW, row_bytes=8)
     return {
-        "two stages": partial(_join_s, few, Equi(on="id"), "sort_merge", Stats(left=known, right=known)),
+        "two stages": partial(_join_s, few, Equi(on="id"), "sort_merge", Stats(left=stats, right=stats)),
         "two stages, one with Python": partial(_join_s, few, Range(on="id", lower=0, upper=0), "broadcast", None),
     }
 

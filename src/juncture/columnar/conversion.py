@@ -82,9 +82,9 @@ def _without_null_values(array: pa.DictionaryArray) -> pa.DictionaryArray:
     there = validity(array.dictionary)
     if there is None:
         return array
-    places = array_of(np.cumsum(there) - 1, pa.int64(), there).cast(array.type.index_type)
+    positions = array_of(np.cumsum(there) - 1, pa.int64(), there).cast(array.type.index_type)
     return pa.DictionaryArray.from_arrays(
-        rows_of(places, array.indices), array.dictionary.drop_null(), ordered=array.type.ordered
+        rows_of(positions, array.indices), array.dictionary.drop_null(), ordered=array.type.ordered
     )
 
 
@@ -143,7 +143,7 @@ def _list(array: pa.Array, data_type: pa.DataType, missing: pa.Array) -> pa.Arra
         pat.is_list_view: (pa.ListViewArray, pa.int32()),
         pat.is_large_list_view: (pa.LargeListViewArray, pa.int64()),
     }
-    maker, width = next(made for test, made in makers.items() if test(data_type))
+    maker, width = next(maker_of_type for test, maker_of_type in makers.items() if test(data_type))
     lengths = pc.list_value_length(array).fill_null(0).cast(pa.int64())
     ends = np.concatenate([[0], np.cumsum(raw_values(lengths, np.int64))])
     offsets = array_of(ends, pa.int64()).cast(width)

@@ -82,7 +82,7 @@ def form_of(left: pa.DataType, right: pa.DataType) -> Form:
     left, right = _storage(left), _storage(right)
     if pat.is_integer(left) or pat.is_boolean(left) or pat.is_date(left) or pat.is_duration(left):
         both_unsigned = pat.is_unsigned_integer(left) and pat.is_unsigned_integer(right)
-        return Form(partial(_whole, reinterpreted=both_unsigned))
+        return Form(partial(_integers_of, reinterpreted=both_unsigned))
     if pat.is_floating(left):
         return Form(_floats)
     if pat.is_decimal(left):
@@ -116,7 +116,7 @@ def _nulls(array: pa.Array, _valid: Mask | None) -> Integers:
     return Integers(np.zeros(len(array), np.int64), np.zeros(len(array), np.bool_))
 
 
-def _whole(array: pa.Array, valid: Mask | None, *, reinterpreted: bool) -> Integers:
+def _integers_of(array: pa.Array, valid: Mask | None, *, reinterpreted: bool) -> Integers:
     """Return integers, booleans, dates and durations. `reinterpreted` is whether both sides are unsigned."""
     if array.type.id == _INT64:
         return Integers(raw_values(array, np.int64), valid)
@@ -245,8 +245,8 @@ def first_bytes(array: pa.Array) -> Words:
     starts, lengths = strings.offsets[:-1], np.diff(strings.offsets)
     data = np.append(strings.data, np.uint8(0))
     words = np.zeros(len(array), np.uint64)
-    for place in range(8):
-        following = data[np.where(lengths > place, starts + place, len(data) - 1)]
+    for offset in range(8):
+        following = data[np.where(lengths > offset, starts + offset, len(data) - 1)]
         words = (words << np.uint64(8)) | following.astype(np.uint64)
     return words
 
@@ -263,11 +263,11 @@ class KeyHashes:
         hashes: Words | None = None
         usable: Mask | None = None
         for form, column in zip(self._forms, columns, strict=True):
-            found, here = self._column(form, column)
+            column_hashes, here = self._column(form, column)
             if hashes is None:
-                hashes = found
+                hashes = column_hashes
             else:
-                hash_kernels.combine_hashes(hashes, found)
+                hash_kernels.combine_hashes(hashes, column_hashes)
             if here is not None:
                 usable = here if usable is None else usable & here
         assert hashes is not None

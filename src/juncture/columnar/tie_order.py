@@ -51,8 +51,8 @@ def _keys_of(column: pa.ChunkedArray) -> list[Ints]:
         return []
     if kind == "nested":
         return [_nested_ranks(chunks, by_key=True)]
-    whole = [_whole_codes(chunk) for chunk in chunks] if kind == "whole" else [_text_ranks(chunks)]
-    codes = whole[0] if len(whole) == 1 else np.concatenate(whole)
+    parts = [_whole_codes(chunk) for chunk in chunks] if kind == "whole" else [_text_ranks(chunks)]
+    codes = parts[0] if len(parts) == 1 else np.concatenate(parts)
     if not any(chunk.null_count for chunk in chunks):
         return [codes]
     present = np.concatenate([np.ones(len(c), np.bool_) if (v := validity(c)) is None else v for c in chunks])

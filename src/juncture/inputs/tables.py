@@ -190,18 +190,18 @@ def _has_nested_runs(data_type: pa.DataType) -> bool:
     """Return whether a type has runs of nested values, for which DuckDB fails inside, some only when it reads them."""
     if pat.is_run_end_encoded(data_type):
         return bool(pat.is_nested(data_type.value_type))
-    return any(_has_nested_runs(data_type.field(place).type) for place in range(data_type.num_fields))
+    return any(_has_nested_runs(data_type.field(index).type) for index in range(data_type.num_fields))
 
 
 def _without_offsets(table: pa.Table) -> pa.Table:
     """Return a table whose nested arrays start at their first value: DuckDB reads no others below another array."""
-    for place, field in enumerate(table.schema):
+    for index, field in enumerate(table.schema):
         if any(pat.is_nested(field.type.field(child).type) for child in range(field.type.num_fields)):
             # Arrow's stream format has no offsets.
             sink = pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, pa.schema([field])) as writer:
-                writer.write_table(table.select([place]))
-            table = table.set_column(place, field, pa.ipc.open_stream(sink.getvalue()).read_all().column(0))
+                writer.write_table(table.select([index]))
+            table = table.set_column(index, field, pa.ipc.open_stream(sink.getvalue()).read_all().column(0))
     return table
 
 

@@ -176,8 +176,8 @@ def _resources(execution: Execution) -> Resources:
 def check_spec(spec: object) -> None:
     """Refuse a value that is not a join."""
     if type(spec) not in ALGORITHMS:
-        known = ", ".join(f"jn.{kind.__name__}(…)" for kind in ALGORITHMS)
-        raise wrong_type("spec", spec, "a join", f"one of {known}")
+        choices = ", ".join(f"jn.{kind.__name__}(…)" for kind in ALGORITHMS)
+        raise wrong_type("spec", spec, "a join", f"one of {choices}")
 
 
 def check_limits(engine: Engine, memory: str | int | None) -> None:

@@ -198,8 +198,8 @@ def stream_many(
             raise _not_in_process(f"tables[{name!r}]", right.table)
         static[name] = pa.table(right.table)
         rights[name] = replace(right, table=static[name].schema)
-    own = orders_of(order, "order")
-    setup = ManySetup(spine, own, rights, tuple(static), allow_unbounded=bool(allow_unbounded), late=late)
+    orders = orders_of(order, "order")
+    setup = ManySetup(spine, orders, rights, tuple(static), allow_unbounded=bool(allow_unbounded), late=late)
     join = ManyStreamJoin(ManyStreamPlan(setup))
     for name, table in static.items():
         join.add_static(name, table)

@@ -143,7 +143,7 @@ def partition_count(
     bucket is -1. A partition is ``bucket >> shift``, so partitions are ranges of slots; its queries are added to
     ``counts``.
     """
-    kept, lines = 0, groups.reshape(-1)
+    remaining, lines = 0, groups.reshape(-1)
     for query in range(len(keys)):
         later = np.int64(keys[min(query + _AHEAD, len(keys) - 1)])
         prefetch(lines, np.uint64(GROUP_COLUMNS * max(later, np.int64(0))))
@@ -163,8 +163,8 @@ def partition_count(
         bucket = first + bucket_of(min(max(value, minimum), maximum), minimum, groups[key, SHIFT])
         buckets[query] = bucket
         counts[bucket >> shift] += 1
-        kept += 1
-    return kept
+        remaining += 1
+    return remaining
 
 
 @compiled

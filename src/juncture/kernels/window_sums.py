@@ -62,7 +62,7 @@ def add_at(
     sign: int,
     totals: IntTableOut,
     rest: CodesOut,
-    left_over: int,
+    rest_count: int,
 ) -> int:
     """Add the words of right rows, times a sign, at their slots, and return the number of rows in ``rest``.
 
@@ -78,14 +78,14 @@ def add_at(
         if slot == GROUP_END:
             continue
         if slot < low or slot >= high:
-            rest[left_over] = position
-            left_over += 1
+            rest[rest_count] = position
+            rest_count += 1
             continue
         row = np.int64(rows[position])
         totals[slot, 0] += sign
         for word in range(width - 1):
             totals[slot, word + 1] += sign * words[row, word]
-    return left_over
+    return rest_count
 
 
 @compiled

@@ -82,17 +82,17 @@ class CodedKeys:
             return np.ones(len(self.codes), np.bool_)
         ordered = [name for name in join.position("right") if name is not None] if join.spec.ranks_matches else []
         # The last is for rows whose key is null, whose code is -1.
-        known = np.zeros(max(self.keys.count, 1) + 1, np.bool_)
+        has_right_row = np.zeros(max(self.keys.count, 1) + 1, np.bool_)
 
         def mark(batch: pa.RecordBatch, _rows: slice) -> None:
             codes = np.empty(batch.num_rows, np.int32)
             self.keys.find([batch.column(name) for name in join.right_by], codes)
             for name in ordered:
                 codes[_is_missing(batch.column(name))] = EMPTY
-            known[codes[codes != EMPTY]] = True
+            has_right_row[codes[codes != EMPTY]] = True
 
         read_all(right, [*names, *ordered], mark, context, coded=names)
-        mask: Mask = known[self.codes]
+        mask: Mask = has_right_row[self.codes]
         return mask
 
 

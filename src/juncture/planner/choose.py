@@ -45,15 +45,15 @@ def check_algorithm(spec: Spec, name: str, engine: Engine) -> None:
     if isinstance(name, str) and name == "auto":
         return
     other: Engine = "spark" if engine == "local" else "local"
-    known = algorithms_of(spec, engine)
-    if isinstance(name, str) and name not in known and name in algorithms_of(spec, other):
-        names = ", ".join(["'auto'", *map(repr, known)])
+    names_of_kind = algorithms_of(spec, engine)
+    if isinstance(name, str) and name not in names_of_kind and name in algorithms_of(spec, other):
+        names = ", ".join(["'auto'", *map(repr, names_of_kind)])
         raise PlanError(
             f"algorithm={name!r} runs {PLACES[other]}, but these inputs are joined {PLACES[engine]}. Use one of "
             f"{names}.",
             name="JN-ALGORITHM-ENGINE",
         )
-    check_choice("algorithm", name, ["auto", *known])
+    check_choice("algorithm", name, ["auto", *names_of_kind])
 
 
 def choose(planning: PlanningInput, name: str = "auto", among: tuple[Algorithm, ...] | None = None) -> Choice:

@@ -82,10 +82,10 @@ def read_constants(path: str) -> Constants:
         raise SpecError(f"{where} cannot be read: {error.strerror or error}. {mend}", name=_NAME) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SpecError(f"{where} is not TOML: {error}. {mend}", name=_NAME) from error
-    known = [each.name for each in fields(Constants) if each.name != "source"]
+    names = [each.name for each in fields(Constants) if each.name != "source"]
     for name, value in values.items():
-        if name not in known:
-            raise SpecError(f"{where} has unknown constant {name!r}. {did_you_mean(name, known)} {mend}", name=_NAME)
+        if name not in names:
+            raise SpecError(f"{where} has unknown constant {name!r}. {did_you_mean(name, names)} {mend}", name=_NAME)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not 0 < value < math.inf:
             unit = "seconds" if name.endswith("_s") else "nanoseconds"

@@ -39,13 +39,13 @@ def _has_order(planning: PlanningInput) -> bool:
 
 def _spilled_bytes(planning: PlanningInput) -> int:
     """Return what a join in pieces writes: nothing if it can hold the smaller side."""
-    held = [held_bytes(planning.join, side, planning.stats.of(side)) for side in SIDES]
+    side_bytes = [held_bytes(planning.join, side, planning.stats.of(side)) for side in SIDES]
     room = planning.resources.memory_bytes * _PIECE_SHARE
-    if any(each is not None and each <= room for each in held):
+    if any(each is not None and each <= room for each in side_bytes):
         return 0
-    if None in held:
+    if None in side_bytes:
         return (planning.left_rows + planning.right_rows) * ASSUMED_ROW_BYTES
-    return sum(filter(None, held))
+    return sum(filter(None, side_bytes))
 
 
 def _has_dense_keys(planning: PlanningInput) -> bool:

@@ -15,10 +15,10 @@ def fits_in_memory(planning: PlanningInput, _: Algorithm) -> str | None:
     room = room_bytes(planning.resources.memory_bytes)
     if surely_fits(planning.join, planning.stats.right, room):
         return None
-    held = held_bytes(planning.join, "right", planning.stats.right)
-    if held is None or held <= room:
+    right_bytes = held_bytes(planning.join, "right", planning.stats.right)
+    if right_bytes is None or right_bytes <= room:
         return None
-    return f"the right rows take about {format_size(held)}, but only {format_size(room)} is available."
+    return f"the right rows take about {format_size(right_bytes)}, but only {format_size(room)} is available."
 
 
 def in_memory(name: str, does: str, cost: Cost, *rules: Rule) -> Algorithm:
@@ -96,5 +96,5 @@ def knows_left_rows(planning: PlanningInput, _: Algorithm) -> str | None:
     folds, how = bool(planning.join.aggregates), planning.join.how
     if not folds and how in ("inner", "right"):
         return None
-    asked = "agg=" if folds else f"how={how!r}"
-    return f"{asked} needs all matches of a left row, but each task sees only a part of the right rows."
+    argument = "agg=" if folds else f"how={how!r}"
+    return f"{argument} needs all matches of a left row, but each task sees only a part of the right rows."

@@ -127,11 +127,11 @@ class ParquetSource(Source):
         ]
         self._live_rows = dict[_RowGroup, Mask]()
         for file, live in live_rows.items():
-            whole = np.concatenate([live, np.ones(footers[file].metadata.num_rows - len(live), np.bool_)])
+            mask = np.concatenate([live, np.ones(footers[file].metadata.num_rows - len(live), np.bool_)])
             first = 0
             for number in range(footers[file].metadata.num_row_groups):
                 group = _RowGroup(file, number)
-                self._live_rows[group] = whole[first : first + self._metadata(group).num_rows]
+                self._live_rows[group] = mask[first : first + self._metadata(group).num_rows]
                 first += self._metadata(group).num_rows
         self.part_rows = [
             int(np.count_nonzero(self._live_rows[group]))
@@ -242,8 +242,8 @@ class ParquetSource(Source):
         fewer._groups = [self._groups[part] for part in parts]
         fewer.part_rows = [self.part_rows[part] for part in parts]
         fewer._repetitive = {}
-        for known in ("bounds", "num_rows", "_plain_bytes"):
-            fewer.__dict__.pop(known, None)
+        for attribute in ("bounds", "num_rows", "_plain_bytes"):
+            fewer.__dict__.pop(attribute, None)
         return fewer
 
     def row_numbers(self, rows: Ints) -> Ints:
@@ -307,8 +307,8 @@ class ParquetSource(Source):
     def has_descent(self, column: str, /) -> bool:
         """Return whether a row group has a lesser value than the one before, by their statistics."""
         extents = (self.extent(part, column) for part in range(len(self._groups)))
-        known = (extent for extent in extents if extent is not None)
-        return any(pc.less(extent[0], previous[1]).as_py() for previous, extent in pairwise(known))
+        counted = (extent for extent in extents if extent is not None)
+        return any(pc.less(extent[0], previous[1]).as_py() for previous, extent in pairwise(counted))
 
     def first_rows(self, part: int, columns: Sequence[str], rows: int) -> pa.RecordBatch:
         """Return the first rows of a row group, the only ones that can be decoded alone."""

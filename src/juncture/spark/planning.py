@@ -137,9 +137,9 @@ class Planning:
         columns = {"left": join.left_schema.names, "right": join.right_schema.names}
         keys = {"left": join.left_by, "right": join.right_by}
         sides, sent = {"left": self._left, "right": self._right}, held_side(self._input(), algorithm)
-        own = "right" if sent == "left" else "left"
+        split_side = "right" if sent == "left" else "left"
         table, jobs = broadcast_side(sides[sent], columns[sent], sent)
-        frame, feed = sides[own].rows(columns[own], keys[own])
+        frame, feed = sides[split_side].rows(columns[split_side], keys[split_side])
         output, memory_bytes = task_output(self._schema), self._resources.memory_bytes
         stage = JoinBroadcast(feed, join, table, sent, memory_bytes=memory_bytes, output=output)
         return BuiltJoin.of([LastTasks(frame, stage)], self._schema, jobs=jobs)

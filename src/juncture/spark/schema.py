@@ -147,12 +147,12 @@ def check_types(join: Resolved, left: StructType, right: StructType) -> None:
         "left": {field.name: field.dataType for field in left.fields},
         "right": {field.name: field.dataType for field in right.fields},
     }
-    for side, known in types.items():
+    for side, side_types in types.items():
         for name, argument in _deciding(join, side).items():
-            if is_collated(known[name]):
+            if is_collated(side_types[name]):
                 raise SchemaError(
                     f"{argument} names the {side} column {join.value(side, name).label!r}, which is of type "
-                    f"{known[name].simpleString()}, but joins compare text by bytes. Pass collate(column, "
+                    f"{side_types[name].simpleString()}, but joins compare text by bytes. Pass collate(column, "
                     "'UTF8_BINARY'), with lower(column) to ignore case.",
                     name="JN-COLLATION",
                 )

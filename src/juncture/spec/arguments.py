@@ -15,15 +15,15 @@ def check_choice(argument: str, value: object, choices: Sequence[str]) -> None:
     """Raise SpecError unless a value is one of the choices, with the closest choice or a hint."""
     if isinstance(value, str) and value in choices:
         return
-    known = ", ".join(repr(choice) for choice in choices)
+    expected = ", ".join(repr(choice) for choice in choices)
     if not isinstance(value, str):
         raise SpecError(
-            f"{argument}={value!r} ({type(value).__name__}) is unknown. Expected one of {known}.",
+            f"{argument}={value!r} ({type(value).__name__}) is unknown. Expected one of {expected}.",
             name="JN-ARGUMENT-VALUE",
         )
     close = closest(value, choices)
     hint = choice_hint(argument, value) or (f"Did you mean {close!r}?" if close else "")
-    message = f"{argument}={value!r} is unknown. Expected one of {known}. {hint}".rstrip()
+    message = f"{argument}={value!r} is unknown. Expected one of {expected}. {hint}".rstrip()
     raise SpecError(message, name="JN-ARGUMENT-VALUE")
 
 

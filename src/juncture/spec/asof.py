@@ -30,7 +30,7 @@ from juncture.spec.distance import check_distance_column, freeze_distance, in_st
 from juncture.spec.expression import Key, Keys
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import SIDES, How, Side, common_domain, shared_domain
-from juncture.values import whole
+from juncture.values import whole_number
 
 if TYPE_CHECKING:
     from juncture.predicate.language.nodes import Node
@@ -213,7 +213,7 @@ class Asof(OrderedSpec):
                 name="JN-ARGUMENT-CONFLICT",
             )
         freeze_flags(self, "allow_exact_matches", "nulls_equal", "coalesce")
-        matches = whole(self.matches)
+        matches = whole_number(self.matches)
         if matches is None or matches < 1:
             raise SpecError(
                 f"matches={self.matches!r} is not a positive integer. Expected the most right rows per left row, such "
@@ -352,7 +352,7 @@ class Asof(OrderedSpec):
         for value in columns.computed["right"]:
             if value.name in compared:
                 fixed.update(value.equal_names)
-        names = dict.fromkeys((*order_by, *columns.own("right").names))
+        names = dict.fromkeys((*order_by, *columns.input_schema("right").names))
         return tuple(name for name in names if name not in fixed)
 
 

@@ -203,7 +203,7 @@ def resolved_matches(
     """
     columns.right = typed_aggregated(spec.agg, columns.right)
     compared, how = {ordered_by, *(right for _, right in equal)}, aggregate_how(spec.how, spec.agg)
-    tie_columns = tuple(name for name in columns.own("right").names if name not in compared)
+    tie_columns = tuple(name for name in columns.input_schema("right").names if name not in compared)
     aggregates = resolve_aggregates(spec.agg, columns.left, columns.right, tie_columns, spec.suffix, windows)
     return {
         **columns.sides(equal),

@@ -50,9 +50,9 @@ class Compared:
         return tuple(name for value in self.of for name in value.columns) if self.of else (self.name,)
 
     @property
-    def own(self) -> str | None:
+    def input_column(self) -> str | None:
         """The table's own column with the same value, possibly in another type; None for expressions and tuples."""
-        return self.of[0].own if self.of else self.name
+        return self.of[0].input_column if self.of else self.name
 
     @property
     def parts(self) -> tuple[Compared, ...]:
@@ -82,7 +82,7 @@ class TupleOf(Compared):
         return f"({', '.join(value.label for value in self.of)})"
 
     @property
-    def own(self) -> None:
+    def input_column(self) -> None:
         """None, since no column has this value."""
 
     @property
@@ -111,9 +111,9 @@ class Expression(Compared):
         return tuple(column.name for column in columns(self.node))
 
     @property
-    def own(self) -> str | None:
+    def input_column(self) -> str | None:
         """The column that the expression converts."""
-        return self.of[0].own if self.of else None
+        return self.of[0].input_column if self.of else None
 
     @property
     def equal_names(self) -> tuple[str, ...]:
@@ -169,7 +169,7 @@ class ComparedColumns:
         """Return the schema of a side."""
         return self.left if side == "left" else self.right
 
-    def own(self, side: Side) -> pa.Schema:
+    def input_schema(self, side: Side) -> pa.Schema:
         """Return the schema of a side without computed values."""
         schema, computed = self.schema(side), self.computed[side]
         if not computed:
@@ -192,10 +192,10 @@ class ComparedColumns:
             "right_by": tuple([right for _, right in by]),
         }
 
-    def own_name(self, side: Side, name: str) -> str | None:
+    def input_name(self, side: Side, name: str) -> str | None:
         """Return the table's own column with the same value, possibly in another type, or None."""
         computed = self.computed[side]
-        return value_named(computed, name).own if computed else name
+        return value_named(computed, name).input_column if computed else name
 
     def part_names(self, side: Side, name: str) -> list[str]:
         """Return the names of the parts of a value."""
@@ -234,7 +234,7 @@ class ComparedColumns:
         """Return a typed condition over the own columns of both tables. Raises SpecError or SchemaError."""
         from juncture.predicate.language.parse import parse
 
-        return parse(text, self.own("left"), self.own("right"), names=names)
+        return parse(text, self.input_schema("left"), self.input_schema("right"), names=names)
 
     def name(self, key: Key, side: Side, argument: str) -> str:
         """Return the name of a column; an expression is appended first."""
@@ -257,7 +257,7 @@ class ComparedColumns:
         """Append an expression, and return its name. ``of`` is the value that it converts."""
         from juncture.predicate.language.types import arrow_type
 
-        node = parsed(text, self.own(side), side)
+        node = parsed(text, self.input_schema(side), side)
         source = () if of is None else (self.value(side, of),)
         return self._add(side, text, arrow_type(node.type), lambda name: Expression(name, source, text=text, node=node))
 
@@ -335,9 +335,9 @@ def output_columns(
     SchemaError if a name is taken even with the suffix, or types differ.
     """
     if not has_right or how in ("semi", "anti"):
-        return left_columns(columns.own("left"))
+        return left_columns(columns.input_schema("left"))
     repeated = [
-        (left, right, columns.own_name("left", left), columns.own_name("right", right)) for left, right in equal
+        (left, right, columns.input_name("left", left), columns.input_name("right", right)) for left, right in equal
     ]
     fills: dict[str, tuple[str, str]] = {}
     for left_key, right_key, left_name, right_name in repeated:
@@ -351,11 +351,11 @@ def output_columns(
                 name="JN-FILL-TYPE",
             )
         fills[left_name] = left_key, right_key
-    left_names = columns.own("left").names
+    left_names = columns.input_schema("left").names
     output = [OutputColumn(name, "left", *fills.get(name, (name,))) for name in left_names]
     taken = set(left_names)
     dropped = {right_name for _, _, left_name, right_name in repeated if left_name is not None}
-    for name in columns.own("right").names:
+    for name in columns.input_schema("right").names:
         if name in dropped:
             continue
         output_name = free_name(name, suffix, taken, f"Right column {name!r}")

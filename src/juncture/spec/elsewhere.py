@@ -104,6 +104,6 @@ def choice_hint(argument: str, value: str) -> str | None:
     return _CHOICES.get(argument, {}).get(word)
 
 
-def argument_hint(name: str, known: Collection[str]) -> str | None:
+def argument_hint(name: str, arguments: Collection[str]) -> str | None:
     """Return the hint for an argument of another library, given the arguments that a function has."""
-    return next((hint for needed, hint in _HINTS.get(name, []) if not needed or needed in known), None)
+    return next((hint for needed, hint in _HINTS.get(name, []) if not needed or needed in arguments), None)

@@ -131,14 +131,14 @@ def _bounded_value(right: Node, limits: list[_Limit]) -> BoundedValue | None:
     usable = []
     domain: Domain | None = None
     target: pa.DataType | None = None
-    seen = {right.type}
+    types = {right.type}
     for limit in limits:
         joined, _ = _domain([limit.left.type, right.type])
         if joined is not None and (domain is None or isinstance(joined, type(domain))):
             usable.append(limit)
-            if domain is None or limit.left.type not in seen:
-                seen.add(limit.left.type)
-                domain, target = _domain(list(seen))
+            if domain is None or limit.left.type not in types:
+                types.add(limit.left.type)
+                domain, target = _domain(list(types))
     if domain is None:
         return None
     usable_limits = tuple(Limit(each.left, each.upper, each.strict, _steps(each.offset, domain)) for each in usable)
@@ -191,9 +191,11 @@ def _interval(part: IntervalPair) -> MatchInterval | None:
         return None
     # Decimals may not fit in 64 bits.
     is_whole = len({(each.kind, each.unit) for each in types}) == 1 and not kinds & {"decimal", "float"}
-    whole = domain_of(arrow_type(types[0])) if is_whole else None
-    left, right = _limits(part.left, whole), _limits(part.right, whole)
-    return MatchInterval(left, right, whole or Floats(), exact=whole is not None, may_swap=part.kind == "overlap")
+    integer_domain = domain_of(arrow_type(types[0])) if is_whole else None
+    left, right = _limits(part.left, integer_domain), _limits(part.right, integer_domain)
+    return MatchInterval(
+        left, right, integer_domain or Floats(), exact=integer_domain is not None, may_swap=part.kind == "overlap"
+    )
 
 
 def _limits(ends: Ends, domain: Domain | None) -> tuple[Limit | None, Limit | None]:

@@ -139,11 +139,15 @@ class Resolved:
     def _input_field(self, side: Side, name: str, left: pa.Schema, right: pa.Schema) -> pa.Field:
         """Return the input field of a column; of a conversion, in its target type."""
         schema, value = left if side == "left" else right, self.value(side, name)
-        if isinstance(value, Column) or value.own is None:
+        if isinstance(value, Column) or value.input_column is None:
             return schema.field(name)
         data_type = self.schema(side).field(name).type
         # In a task, a conversion may lack its source.
-        field = schema.field(value.own) if value.own in schema.names else pa.field(value.own, data_type)
+        field = (
+            schema.field(value.input_column)
+            if value.input_column in schema.names
+            else pa.field(value.input_column, data_type)
+        )
         return field.with_type(data_type)
 
     def over(self, left: pa.Schema, right: pa.Schema) -> Self:
@@ -241,7 +245,7 @@ def _orders_by_tuple(join: Resolved) -> bool:
 
 
 def _refuse(value: Compared, data_type: pa.DataType, side: Side, what: str) -> NoReturn:
-    if value.own is None:
+    if value.input_column is None:
         raise PlanError(
             f"{value.label!r} is an expression over the {side} table, but {what} can compare columns only. Add it "
             "to the table as a column first.",

@@ -58,11 +58,11 @@ def shared_domain(
     fields: Sequence[tuple[Side, pa.Field]], *, role: str, default: pa.DataType | None = None, mixed: bool = False
 ) -> Domain:
     """Return the domain in which several columns are compared exactly, as `common_domain`. ``role`` is for messages."""
-    known = [(side, field) for side, field in fields if not is_null_type(field.type)]
-    known = known or [("left", pa.field("", default or pa.int64()))]
-    first_side, first = known[0]
+    typed = [(side, field) for side, field in fields if not is_null_type(field.type)]
+    typed = typed or [("left", pa.field("", default or pa.int64()))]
+    first_side, first = typed[0]
     domain = _domain(first_side, first, role, mixed=mixed)
-    for side, field in known[1:]:
+    for side, field in typed[1:]:
         common = domain.common(_domain(side, field, role, mixed=mixed))
         if common is None or (common.is_asof_only and not mixed):
             raise incomparable(role, (first_side, first), (side, field))

@@ -6,7 +6,7 @@ import re
 from decimal import Decimal
 
 from juncture.errors import SpecError
-from juncture.values import whole
+from juncture.values import whole_number
 
 _UNITS = {
     "b": 1,
@@ -23,7 +23,7 @@ _UNITS = {
 
 def size_bytes(value: str | int, *, argument: str) -> int:
     """Return a size in bytes. kB, MB, GB, TB are powers of 1,000, and KiB, MiB, GiB, TiB of 1,024, in any case."""
-    size = whole(value)
+    size = whole_number(value)
     if isinstance(value, str):
         parts = re.fullmatch(r"\s*(\d{1,30}(?:\.\d{1,30})?)\s*([a-zA-Z]+)\s*", value)
         if parts is not None and parts[2].lower() in _UNITS:

@@ -172,7 +172,7 @@ def key_combinations(by: Any, start: Any, end: Any) -> tuple[pa.Table, list[str]
         return pa.table({"nothing": pa.array([0])}), []
     rows = list(product(*by.values()))
     types = [pa.array(list(values)).type for values in by.values()]
-    columns = [pa.array([row[place] for row in rows], data_type) for place, data_type in enumerate(types)]
+    columns = [pa.array([row[index] for row in rows], data_type) for index, data_type in enumerate(types)]
     return pa.table(columns, names=names), names
 
 
@@ -185,7 +185,7 @@ BEFORE, AFTER = "juncture:before:", "juncture:after:"
 class InterpolatedColumns:
     """The columns to interpolate between the rows before and after."""
 
-    kept: tuple[str, ...]  # the left columns
+    left_columns: tuple[str, ...]  # the left columns
     on: str
     right_on: str
     domain: Domain

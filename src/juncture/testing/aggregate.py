@@ -177,8 +177,8 @@ def _array(results: list[Any], data_type: pa.DataType) -> pa.Array:
     make = pa.decimal256 if pat.is_decimal256(data_type) else pa.decimal128
     with localcontext(prec=100):
         steps = [None if each is None else Decimal(int(each.scaleb(data_type.scale))) for each in results]
-    whole = pa.array(steps, make(data_type.precision, 0))
-    return pa.Array.from_buffers(data_type, len(whole), whole.buffers())
+    integers = pa.array(steps, make(data_type.precision, 0))
+    return pa.Array.from_buffers(data_type, len(integers), integers.buffers())
 
 
 def _root(value: Fraction) -> float:

@@ -104,20 +104,20 @@ def read_codes(
     source, sizes = side.source, [side.source.part_rows[part] for part in parts]
     total = sum(sizes)
     advance, done = context.progress.of(phase), 0
-    whole, order = _whole_codes(side) if total == source.num_rows else None, None
-    if whole is not None and isinstance(source, TableSource):
+    buffered_codes, order = _whole_codes(side) if total == source.num_rows else None, None
+    if buffered_codes is not None and isinstance(source, TableSource):
         order = source.orders.get(side.on)
         if not side.by and side.time is None and limit is None:
             advance(total, total)
-            valid = whole[1]
+            valid = buffered_codes[1]
             keys = np.zeros(0, np.int32) if valid is None else np.where(valid, np.int32(0), np.int32(EMPTY))
-            return SideCodes(parts, keys, whole[0], _NO_TIMES, order)
+            return SideCodes(parts, keys, buffered_codes[0], _NO_TIMES, order)
     starts = [0, *accumulate(sizes)]
     # Without keys, all rows have the code 0.
     keys = np.empty(total, np.int32) if side.by else np.zeros(total, np.int32)
-    on = np.empty(total, np.int64) if whole is None else whole[0]
+    on = np.empty(total, np.int64) if buffered_codes is None else buffered_codes[0]
     times = np.empty(total * (side.time is not None), np.int64)
-    further = (side.on if whole is None else None, side.time, None if limit is None else limit[0])
+    further = (side.on if buffered_codes is None else None, side.time, None if limit is None else limit[0])
     columns = list(dict.fromkeys([*side.by, *(name for name in further if name is not None)]))
 
     def read(number: int) -> bool:
@@ -126,10 +126,10 @@ def read_codes(
         for arrays in source.arrays(parts[number], columns, side.by):
             named = dict(zip(columns, arrays, strict=True))
             rows = slice(first, first + len(arrays[0]))
-            if whole is None:
+            if buffered_codes is None:
                 on[rows], valid = side.coder.encode(named[side.on])
             else:
-                valid = None if whole[1] is None else whole[1][rows]
+                valid = None if buffered_codes[1] is None else buffered_codes[1][rows]
             if side.by:
                 code_keys([named[name] for name in side.by], keys[rows])
             if side.time is not None and side.time_coder is not None:

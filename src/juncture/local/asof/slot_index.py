@@ -56,8 +56,8 @@ class Scratch(local):
         """Fill the arrays with codes again and again, and yield how many rows they hold; `take` gets other columns."""
         done = 0
         for part in parts:
-            for whole in right.batches(part):
-                for batch in sliced(whole, len(self.keys)):
+            for part_batch in right.batches(part):
+                for batch in sliced(part_batch, len(self.keys)):
                     if done + batch.num_rows > len(self.keys):
                         yield done
                         done = 0
@@ -94,11 +94,11 @@ class SlotIndex:
         """Find the slots of a batch's rows, partition by partition, and return the edges of partitions."""
         keys, on, buckets = scratch.keys[:rows], scratch.on[:rows], scratch.buckets[:rows]
         counts = np.zeros(self._partitions, np.int64)
-        kept = search.partition_count(keys, on, self._groups, forward, strict, self._shift, buckets, counts)
+        remaining = search.partition_count(keys, on, self._groups, forward, strict, self._shift, buckets, counts)
         offsets = np.cumsum(counts) - counts
         slots = scratch.moved_slots
         search.partition_scatter(on, buckets, self._shift, offsets, scratch.moved_on, slots, scratch.moved_rows)
-        search.locate(scratch.moved_on, slots, kept, self._on, self._entries, forward, strict, slots)
+        search.locate(scratch.moved_on, slots, remaining, self._on, self._entries, forward, strict, slots)
         return np.concatenate([[0], np.cumsum(counts)])
 
     def offer(self, offer: Offer, moved: tuple[npt.NDArray[Any], ...], edges: Ints, number: int, rest: Codes) -> None:
@@ -107,17 +107,17 @@ class SlotIndex:
         `moved` are arrays of rows by partition, the first one their slots, and `edges` where partitions start and end.
         """
         stripes = len(self.locks)
-        left_over = 0
+        rest_count = 0
         for i in range(stripes):
             stripe = (number * _STRIPES_PER_THREAD + i) % stripes
             first, end = (int(edges[edge]) for edge in self._edges[stripe : stripe + 2])
             if first < end:
                 with self.locks[stripe]:
-                    left_over = offer(moved, first, end, self._slots[stripe], self._slots[stripe + 1], left_over)
-        if not left_over:
+                    rest_count = offer(moved, first, end, self._slots[stripe], self._slots[stripe + 1], rest_count)
+        if not rest_count:
             return
         # The rows between two stripes, whose slot is the next one: others own these.
-        others = rest[:left_over]
+        others = rest[:rest_count]
         owners = np.searchsorted(self._slots, moved[0][others], "right").astype(np.uint8)
         others = others[np.argsort(owners, kind="stable")]
         moved = tuple(each[others] for each in moved)
@@ -138,13 +138,13 @@ def batches_of(right: RightRows, context: JoinContext, row_bytes: int = 0) -> tu
     )
     batches_left = _BATCHES_PER_THREAD * context.threads.count
     batches: list[list[int]] = []
-    sizes, left, held, wanted = right.source.part_rows, right.rows, 0, 0
+    sizes, left, batch_rows, wanted = right.source.part_rows, right.rows, 0, 0
     for part in right.parts:
-        if not batches or held + sizes[part] > wanted or batches[-1][-1] + 1 != part:
+        if not batches or batch_rows + sizes[part] > wanted or batches[-1][-1] + 1 != part:
             batches.append([])
-            held, wanted = 0, min(most, max(context.threads.sizes.task_rows, left // batches_left))
+            batch_rows, wanted = 0, min(most, max(context.threads.sizes.task_rows, left // batches_left))
         batches[-1].append(part)
-        held += sizes[part]
+        batch_rows += sizes[part]
         left -= sizes[part]
     return batches, min(most, max((sum(sizes[part] for part in batch) for batch in batches), default=0))
 

@@ -70,9 +70,9 @@ class Blocks:
 
     def _spans(self, bounds: dict[Column, Interval]) -> Codes:
         """Return the runs of right blocks that may match a left block; one that is empty if there are none."""
-        kept = [self._graph.evaluate(bounds | block).may_be_true for block in self._bounds]
+        may_match = [self._graph.evaluate(bounds | block).may_be_true for block in self._bounds]
         spans: list[tuple[int, int]] = []
-        for number, keep in enumerate(kept):
+        for number, keep in enumerate(may_match):
             if keep and spans and spans[-1][1] == self._edges[number]:
                 spans[-1] = spans[-1][0], int(self._edges[number + 1])
             elif keep:

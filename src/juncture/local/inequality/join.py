@@ -99,11 +99,11 @@ def _in_memory(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join whose right side is held."""
     used = method.condition(join.condition)
-    made = None
+    prepared = None
     # Values that do not fit 64 bits are read again, and coded by rank.
     with suppress(TooWideError):
-        made = _prepared(join, used, left, right, method, context, ranked=False)
-    prober, payload = made or _prepared(join, used, left, right, method, context, ranked=True)
+        prepared = _prepared(join, used, left, right, method, context, ranked=False)
+    prober, payload = prepared or _prepared(join, used, left, right, method, context, ranked=True)
     context.threads.release_unused()
     if join.aggregates:
         yield from stream_aggregates(join, right, left, prober, payload, context)

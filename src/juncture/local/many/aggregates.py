@@ -58,9 +58,9 @@ def aggregated(
         table = pa.Table.from_batches(list(execute(join, left, right, algorithm, context)), join.output_schema)
     if not counts:
         return None, table
-    kept = table.num_columns - len(counts)
-    matched = np.logical_or.reduce([table.column(place).to_numpy() > 0 for place in range(kept, table.num_columns)])
-    return matched, table.select(range(kept))
+    count = table.num_columns - len(counts)
+    matched = np.logical_or.reduce([table.column(index).to_numpy() > 0 for index in range(count, table.num_columns)])
+    return matched, table.select(range(count))
 
 
 class _SpineKeys:
@@ -93,6 +93,6 @@ def _in_order(join: ResolvedRange, spine: Spine, left: Source, right: Source, co
     method = replace(inequality.BINARY_SEARCH, keys=_SpineKeys(spine_keys.keys))
     batches = inequality.execute(coded, ordered, right, context, method=method)
     table = pa.Table.from_batches(list(batches), join.output_schema).combine_chunks()
-    places = np.full(left.num_rows, len(slots), np.int64)
-    places[slots.rows] = np.arange(len(slots))
-    return pa.table(gather(TableSource(table), table.column_names, places, context), schema=table.schema)
+    positions = np.full(left.num_rows, len(slots), np.int64)
+    positions[slots.rows] = np.arange(len(slots))
+    return pa.table(gather(TableSource(table), table.column_names, positions, context), schema=table.schema)

@@ -99,10 +99,10 @@ def answer(
     """
     total_bytes = context.memory.total_bytes
     context = context.within(MemoryBudget(total_bytes))
-    whole = table.keeping
-    whole = replace(whole, aggregates=(*whole.aggregates, *more))
+    join_of_all = table.keeping
+    join_of_all = replace(join_of_all, aggregates=(*join_of_all.aggregates, *more))
     join: Any
-    join, left, right = working(whole, left, right)
+    join, left, right = working(join_of_all, left, right)
     if join.aggregates:
         matched, columns = aggregated(
             join, spine, left, right, algorithm, context, marks_matches=marks_matches or table.drops_unmatched
@@ -139,7 +139,7 @@ def _kept_rows(answers: Answers) -> Ints | None:
     return np.flatnonzero(np.logical_and.reduce(masks)) if masks else None
 
 
-def together(spine: InputTable, left: Source, answers: Answers, context: JoinContext) -> Any:
+def with_answers(spine: InputTable, left: Source, answers: Answers, context: JoinContext) -> Any:
     """Return the rows of the spine with the columns of all tables, as a table of the spine's library."""
     row_numbers = _kept_rows(answers)
     if spine.frame is not None:

@@ -105,8 +105,10 @@ def _end(grid: ResolvedGrid, table: pa.Table, side: Literal["first", "last"]) ->
 
 def between(lines: InterpolatedColumns, rows: pa.Table) -> pa.Table:
     """Return left columns and interpolated values of `rows`, which have the columns of the rows before and after."""
-    columns = [rows.column(name) for name in lines.kept]
-    return pa.table([*columns, *values_between(lines, rows)], names=[*lines.kept, *(name for _, name in lines.columns)])
+    columns = [rows.column(name) for name in lines.left_columns]
+    return pa.table(
+        [*columns, *values_between(lines, rows)], names=[*lines.left_columns, *(name for _, name in lines.columns)]
+    )
 
 
 def values_between(lines: InterpolatedColumns, rows: pa.Table) -> list[pa.Array]:
@@ -114,17 +116,17 @@ def values_between(lines: InterpolatedColumns, rows: pa.Table) -> list[pa.Array]
     now, before, after = (
         plain_column(rows.column(name)) for name in (lines.on, BEFORE + lines.right_on, AFTER + lines.right_on)
     )
-    whole, done = (lines.domain.distances(later, before).astype(np.float64) for later in (after, now))
+    distances, done = (lines.domain.distances(later, before).astype(np.float64) for later in (after, now))
     with np.errstate(all="ignore"):
-        share = np.where(whole > 0, done / whole, 0.0)
-    found = []
+        share = np.where(distances > 0, done / distances, 0.0)
+    results = []
     for name, _ in lines.columns:
         (low, here), (high, there) = (_numbers(rows.column(side + name)) for side in (BEFORE, AFTER))
         with np.errstate(all="ignore"):
             # If both rows are one, or have equal values, the result is that value to the last digit.
             value = np.where((share == 0.0) | (low == high), low, low + (high - low) * share)
-        found.append(array_of(value, pa.float64(), here & there))
-    return found
+        results.append(array_of(value, pa.float64(), here & there))
+    return results
 
 
 def _numbers(column: pa.ChunkedArray) -> tuple[Floats, Mask]:

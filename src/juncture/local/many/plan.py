@@ -9,7 +9,7 @@ from typing import Any
 from juncture.inputs.tables import InputTable
 from juncture.local.computed import with_computed
 from juncture.local.kinds import planning_input
-from juncture.local.many.answers import Answer, about, answer, can_gather, together
+from juncture.local.many.answers import Answer, about, answer, can_gather, with_answers
 from juncture.local.many.report import report_of
 from juncture.local.many.spine import Spine, read_spine
 from juncture.local.statistics import Input
@@ -49,9 +49,9 @@ class _ManyExecution:
                 with about(each.table.name):
                     sides = _sides(each, left, context)
                     algorithm = self._algorithm(each, *sides)
-                    found = answer(each.table, algorithm, spine, *sides, context, gathers=gathers)
-                    answers.append((found, each.right.input_table))
-            return self.spine.input_table.restore(together(self.spine.input_table, left, answers, context))
+                    table_answer = answer(each.table, algorithm, spine, *sides, context, gathers=gathers)
+                    answers.append((table_answer, each.right.input_table))
+            return self.spine.input_table.restore(with_answers(self.spine.input_table, left, answers, context))
 
     def match_report(self) -> ManyReport:
         """Return what becomes of the rows of the spine in each table."""

@@ -186,21 +186,28 @@ class _Pass:
         for rows in scratch.fill(self._right, parts, self._take_words if self._words else None):
             for window in self._windows:
                 edges = window.index.locate(scratch, rows)
-                slots, places, count = scratch.moved_slots, scratch.moved_rows, int(edges[-1])
+                slots, numbers, count = scratch.moved_slots, scratch.moved_rows, int(edges[-1])
                 kernels.range_ends(
-                    slots, scratch.moved_on, places, count, scratch.keys, self._slots.starts, window.low, scratch.ends
+                    slots,
+                    scratch.moved_on,
+                    numbers,
+                    count,
+                    scratch.keys,
+                    self._slots.starts,
+                    window.low,
+                    scratch.ends,
                 )
-                for found, sign in ((slots, 1), (scratch.ends, -1)):
+                for window_slots, sign in ((slots, 1), (scratch.ends, -1)):
                     add = partial(self._add, window.totals, sign)
-                    window.index.offer(add, (found, places), edges, number, scratch.rest)
+                    window.index.offer(add, (window_slots, numbers), edges, number, scratch.rest)
             total += rows
         with self._lock:
             self.greatest = max(self.greatest, scratch.greatest)
         return total
 
     def _take_words(self, batch: pa.RecordBatch, rows: slice) -> None:
-        for (column, is_sum), place in self._words.items():
-            array, target = plain(batch.column(column)), self._scratch.words[rows, place - 1]
+        for (column, is_sum), number in self._words.items():
+            array, target = plain(batch.column(column)), self._scratch.words[rows, number - 1]
             present = validity(array)
             if not is_sum:
                 target[:] = 1 if present is None else present
@@ -221,11 +228,11 @@ class _Pass:
         end: int,
         low: int,
         high: int,
-        left_over: int,
+        rest_count: int,
     ) -> int:
         scratch = self._scratch
         slots, rows = moved
-        return kernels.add_at(slots, rows, scratch.words, first, end, low, high, sign, totals, scratch.rest, left_over)
+        return kernels.add_at(slots, rows, scratch.words, first, end, low, high, sign, totals, scratch.rest, rest_count)
 
     def finish(self, left_rows: int) -> Iterator[IntTable]:
         """Yield the sums of each word for each row of the spine, in each window."""

@@ -151,9 +151,9 @@ def _counts(match_spans: MatchSpans, right: BuildSide, *, only_whether: bool = F
 
 def only_whether(match_spans: MatchSpans, right: BuildSide, rows: int) -> MatchSpans:
     """Return spans that have one position for rows with a match, and none for others: nothing is left to check."""
-    found = _counts(match_spans, right, only_whether=True) > 0
+    has_match = _counts(match_spans, right, only_whether=True) > 0
     matched = np.zeros(rows, np.int32)
-    matched[found if match_spans.rows is None else match_spans.rows[found]] = 1
+    matched[has_match if match_spans.rows is None else match_spans.rows[has_match]] = 1
     return MatchSpans(np.zeros(rows, np.int32), matched)
 
 

@@ -54,7 +54,7 @@ def plan_page(plan: Decision, run: Measured | None = None) -> str:
         figure(_flow(plan, run), "Both sides, the algorithm and the output"),
         rows_table((name, text) for name, text in plan_words(plan) if name not in ("left", "right")),
         "<h2>What is known</h2>",
-        _known(plan),
+        _facts(plan),
         "<h2>What was weighed</h2>",
         _weighed(plan),
     ]
@@ -101,7 +101,7 @@ def _side(side: Side, plan: Decision, counted: int | None) -> str:
     return _box(side, "rows not counted" if rows is None else f"{rows:,} rows", keys)
 
 
-def _known(plan: Decision) -> str:
+def _facts(plan: Decision) -> str:
     """Return what is known of both sides, each figure above its source."""
     sides = [facts_of(plan, plan.stats.of(side)) for side in SIDES]
     rows = "".join(

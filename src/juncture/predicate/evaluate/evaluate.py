@@ -54,10 +54,10 @@ def evaluate(node: Node, left: Rows | None = None, right: Rows | None = None) ->
             name="JN-ARGUMENT-CONFLICT",
         )
     if isinstance(node, nodes.Column):
-        given = tables[node.side].column(node.name)
-        if given.type == arrow_type(node.type) and isinstance(given, pa.Array):
-            return given
-        column = from_column(given, node.type)
+        values = tables[node.side].column(node.name)
+        if values.type == arrow_type(node.type) and isinstance(values, pa.Array):
+            return values
+        column = from_column(values, node.type)
         return to_column(column, node.type, counts.pop())
     parts = list(walk(node))
     users = Counter(child for part in parts for child in children(part))
@@ -110,5 +110,5 @@ def _vector(node: Node, vectors: Mapping[Node, Vector]) -> Vector:
 def _is_in(vector: Vector, options: Options) -> Vector:
     """Return whether values are among some options; null for a null, and for other values if the options have NULL."""
     member = pc.is_in(vector, options.vector)
-    known = pc.and_(pc.is_valid(vector), member) if options.has_null else pc.is_valid(vector)
-    return pc.if_else(known, member, pa.scalar(None, pa.bool_()))
+    is_determined = pc.and_(pc.is_valid(vector), member) if options.has_null else pc.is_valid(vector)
+    return pc.if_else(is_determined, member, pa.scalar(None, pa.bool_()))

@@ -137,10 +137,10 @@ def _back(
     if result.empty:
         return nothing(operand.type, nan=operand.may_be_nan)
     span = result.span
-    reach = Span(span.low - down, lower_open, span.high + up, upper_open)
+    preimage = Span(span.low - down, lower_open, span.high + up, upper_open)
     if operand.type.kind == "float":
-        reach = widened(reach, operand.type)
-    return intersect(operand, within(reach, operand))
+        preimage = widened(preimage, operand.type)
+    return intersect(operand, within(preimage, operand))
 
 
 def _multiplied(operand: Interval, result: Interval, divisor: int) -> Interval:
@@ -156,12 +156,12 @@ def _multiplied(operand: Interval, result: Interval, divisor: int) -> Interval:
 def _narrow_first(result: Interval, operands: Operands) -> Operands:
     """Narrow operands whose first non-null one is the result."""
     narrowed = list(operands)
-    for place, operand in enumerate(operands):
-        others = operands[place + 1 :]
+    for index, operand in enumerate(operands):
+        others = operands[index + 1 :]
         may_pass = operand.may_be_null and (any(intersect(each, result).may_be_value for each in others))
         if not operand.may_be_null or not result.may_be_null:
             # Its non-null value is the result.
-            narrowed[place] = with_flags(
+            narrowed[index] = with_flags(
                 intersect(with_flags(operand, null=False), with_flags(result, null=False)),
                 null=may_pass or (operand.may_be_null and result.may_be_null),
             )
@@ -188,8 +188,8 @@ def _with_prefix(operand: Interval, prefix: str) -> Interval:
     operand = with_flags(operand, null=False)
     if not prefix:
         return operand
-    kept = prefix.rstrip(_LAST)
-    after = kept[:-1] + chr(_next(ord(kept[-1]))) if kept else None
+    stem = prefix.rstrip(_LAST)
+    after = stem[:-1] + chr(_next(ord(stem[-1]))) if stem else None
     return intersect(operand, interval(operand.type, prefix, after, upper_open=after is not None))
 
 

@@ -108,7 +108,7 @@ def _coalesce(operands: Sequence[Node]) -> Node:
     return Call(alike[0].type, "coalesce", tuple(alike)) if len(alike) > 1 else alike[0]
 
 
-def _whole(function: Function) -> Callable[[Sequence[Node]], Node]:
+def _rounding(function: Function) -> Callable[[Sequence[Node]], Node]:
     """Return the maker of ``floor`` or ``ceil`` nodes."""
 
     def make(operands: Sequence[Node]) -> Node:
@@ -175,11 +175,11 @@ def _texts(function: Function, target: Type) -> Callable[[Sequence[Node]], Node]
 
 _MAKERS: dict[str, tuple[int, int, Callable[[Sequence[Node]], Node]]] = {
     "abs": (1, 1, lambda operands: build.absolute(operands[0])),
-    "ceil": (1, 1, _whole("ceil")),
-    "ceiling": (1, 1, _whole("ceil")),
+    "ceil": (1, 1, _rounding("ceil")),
+    "ceiling": (1, 1, _rounding("ceil")),
     "coalesce": (1, 1_000, _coalesce),
     "date_trunc": (2, 2, _date_trunc),
-    "floor": (1, 1, _whole("floor")),
+    "floor": (1, 1, _rounding("floor")),
     "greatest": (0, 1_000, partial(build.extreme, "greatest")),
     "if": (3, 3, lambda operands: case(operands[:1], operands[1:2], operands[2])),
     "least": (0, 1_000, partial(build.extreme, "least")),

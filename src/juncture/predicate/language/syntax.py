@@ -105,8 +105,8 @@ class _Parser:
         self, message: str, start: int | None = None, end: int | None = None, *, name: str = "JN-PREDICATE-SYNTAX"
     ) -> SpecError:
         """Return an error located at a place, by default at the current word."""
-        place = self._start if start is None else start, self._end if end is None else end
-        return SpecError(f"{message}\n{pointer(self._text, *place)}", name=name)
+        span = self._start if start is None else start, self._end if end is None else end
+        return SpecError(f"{message}\n{pointer(self._text, *span)}", name=name)
 
     def _unreadable(self, why: str) -> SpecError:
         at_end = self._kind == "end"

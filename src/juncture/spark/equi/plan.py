@@ -70,21 +70,21 @@ def joined_by_name(join: ResolvedEqui, left: FrameSide, right: FrameSide, hint: 
         keys.append(f"{left_input.cast(one, shared)} {equals} {right_input.cast(other, shared)}")
     left_rows, right_rows = hint.give(left_input.frame, right_input.frame)
     rows = left_rows.join(right_rows, F.expr(" AND ".join(keys)), SPARK_HOW[join.how])
-    return rows.selectExpr(*_shown(join.output, left_input, right_input))
+    return rows.selectExpr(*_output_expressions(join.output, left_input, right_input))
 
 
 class _Named:
     """An input and its column names in SQL: numbered if names differ only in case."""
 
     def __init__(self, given_side: FrameSide, side: Side) -> None:
-        given = given_side.schema.names
+        user_names = given_side.schema.names
         self.side = side
         self.types = {field.name: field.dataType for field in given_side.spark_schema.fields}
-        self.has_own_names = len({name.lower() for name in given}) == len(given)
-        inside = given if self.has_own_names else [f"c{i}" for i in range(len(given))]
+        self.has_own_names = len({name.lower() for name in user_names}) == len(user_names)
+        inside = user_names if self.has_own_names else [f"c{i}" for i in range(len(user_names))]
         frame = given_side.frame if self.has_own_names else given_side.frame.toDF(*inside)
         self.frame = frame.alias(side[0])
-        self.names = {name: f"{side[0]}.{_quoted(each)}" for name, each in zip(given, inside, strict=True)}
+        self.names = {name: f"{side[0]}.{_quoted(each)}" for name, each in zip(user_names, inside, strict=True)}
 
     def cast(self, name: str, wanted: st.DataType) -> str:
         """Return a column cast to a type."""
@@ -92,7 +92,7 @@ class _Named:
         return column if self.types[name] == wanted else f"CAST({column} AS {wanted.simpleString()})"
 
 
-def _shown(output: tuple[OutputColumn, ...], left_input: _Named, right_input: _Named) -> Iterator[str]:
+def _output_expressions(output: tuple[OutputColumn, ...], left_input: _Named, right_input: _Named) -> Iterator[str]:
     """Yield the result's columns; all columns of a side in their order are one ``*``."""
     for named, of_side in ((named, [c for c in output if c.side == named.side]) for named in (left_input, right_input)):
         left_out = [name for name in named.names if name not in {column.source for column in of_side}]
@@ -148,8 +148,8 @@ class EquiPlanning(Planning):
         return True
 
     def _hinted(self, algorithm: Algorithm) -> BuiltJoin:
-        held = held_side(self._input(), algorithm) if algorithm.holds is not None else None
-        hint = Hint(_HINTS[algorithm.name], held or "right")
+        build_side = held_side(self._input(), algorithm) if algorithm.holds is not None else None
+        hint = Hint(_HINTS[algorithm.name], build_side or "right")
         hot = () if algorithm.sends else self._hot
         if not hot and goes_by_name(*self._frames):
             frame = joined_by_name(*self._frames, hint)
@@ -157,7 +157,7 @@ class EquiPlanning(Planning):
             frame = join_salted(self._pairs, self._join.how, hot, hint)
         if algorithm.sends:
             return BuiltJoin(frame)
-        details = () if held is None else (("build", f"hash tables of the {held} side"),)
+        details = () if build_side is None else (("build", f"hash tables of the {build_side} side"),)
         partitions = ("partitions", f"{self._shuffle_partitions:,} ({SHUFFLE_PARTITIONS})")
         return BuiltJoin(frame, details=(partitions, *details, ("hot keys", self._salting())))
 

@@ -66,11 +66,11 @@ class SampledKeys:
 
     def rows_of(self, keys: npt.NDArray[np.int64]) -> Floats:
         """Return the approximate number of rows of each key."""
-        known, counts = np.unique(self.hashes, return_counts=True)
-        if not len(known):
+        distinct, counts = np.unique(self.hashes, return_counts=True)
+        if not len(distinct):
             return np.zeros(len(keys))
-        at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-        return np.where(known[at] == keys, counts[at], 0) * (self.rows / len(self.hashes))
+        at = np.minimum(np.searchsorted(distinct, keys), len(distinct) - 1)
+        return np.where(distinct[at] == keys, counts[at], 0) * (self.rows / len(self.hashes))
 
 
 def keeps_unmatched(how: How, side: Side) -> bool:

@@ -45,9 +45,9 @@ def grid(resolved: ResolvedGrid, data: SparkSide) -> DataFrame:
     # Tasks have the start and the end of keys that are constants.
     bounds = (resolved.first, resolved.last)
     first, last = (F.lit(None).cast(on_type) if name is None else F.col(names[name]) for name in bounds)
-    whole = keys.groupBy(*by).agg(F.min(first).alias("first"), F.max(last).alias("last"))
+    extents = keys.groupBy(*by).agg(F.min(first).alias("first"), F.max(last).alias("last"))
     by_types = [(names[name], side.schema.field(name).type) for name in resolved.by]
-    rows = FrameSide(whole, pa.schema([*by_types, ("first", resolved.type), ("last", resolved.type)]))
+    rows = FrameSide(extents, pa.schema([*by_types, ("first", resolved.type), ("last", resolved.type)]))
     frame, feed = rows.rows(rows.schema.names)
     types = side.spark_schema
     schema = st.StructType([*(types[name] for name in resolved.by), st.StructField(resolved.on, on_type)])
@@ -70,7 +70,7 @@ def interpolate(
 
 
 def _on_type(grid: ResolvedGrid, side: FrameSide) -> st.DataType:
-    known = [name for name in (grid.on, grid.first, grid.last) if name is not None and name in side.schema.names]
-    if known:
-        return side.spark_schema[known[0]].dataType
+    names = [name for name in (grid.on, grid.first, grid.last) if name is not None and name in side.schema.names]
+    if names:
+        return side.spark_schema[names[0]].dataType
     return spark_schema(pa.schema([(grid.on, grid.type)])).fields[0].dataType

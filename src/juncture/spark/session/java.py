@@ -27,12 +27,12 @@ def java_problem() -> str | None:
         version = _run(java, "-version")
     except (OSError, subprocess.SubprocessError):
         return f"No working Java in {where}. Spark needs Java 17 or newer. {_REMEDY}"
-    found = re.search(r'version "(?:1\.)?(\d+)', version)
-    if not found or int(found[1]) < 17:
-        name = f"version {found[1]}" if found else "an unknown version"
+    match = re.search(r'version "(?:1\.)?(\d+)', version)
+    if not match or int(match[1]) < 17:
+        name = f"version {match[1]}" if match else "an unknown version"
         return f"The Java in {where} has {name}, but Spark needs Java 17 or newer. {_REMEDY}"
     if not re.search(rf"^{re.escape(_MODULE)}\b", _run(java, "--list-modules"), re.MULTILINE):
-        return f"Java {found[1]} in {where} lacks the module {_MODULE}, which Spark needs. {_REMEDY}"
+        return f"Java {match[1]} in {where} lacks the module {_MODULE}, which Spark needs. {_REMEDY}"
     return None
 
 

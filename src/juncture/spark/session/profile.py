@@ -69,8 +69,8 @@ class Driver:
         """
         try:
             numbers = {number for job in self._ended_jobs(tag) for number in job["stageIds"]}
-            found = [stage for number in sorted(numbers) for stage in self._get(f"stages/{number}")]
-            done = [stage for stage in found if stage["status"] in ("COMPLETE", "FAILED")]
+            all_stages = [stage for number in sorted(numbers) for stage in self._get(f"stages/{number}")]
+            done = [stage for stage in all_stages if stage["status"] in ("COMPLETE", "FAILED")]
             peaks = [self._task_bytes(stage) for stage in done]
             phases = sorted((_phase(stage, began_s) for stage in done), key=lambda phase: phase.start_s)
         except (URLError, OSError, ValueError, KeyError, TypeError) as error:

@@ -133,8 +133,8 @@ def _cores_by_plan(session: SparkSession) -> int:
 
 def _bytes(text: str) -> int:
     """Parse an amount of memory in Spark's format, by default mebibytes."""
-    whole = re.fullmatch(r"(\d+)\s*([bkmgt]?)b?", text.strip().lower())
-    return int(whole[1]) * _UNITS[whole[2]] if whole else _bytes(_WORKER_MEMORY)
+    match = re.fullmatch(r"(\d+)\s*([bkmgt]?)b?", text.strip().lower())
+    return int(match[1]) * _UNITS[match[2]] if match else _bytes(_WORKER_MEMORY)
 
 
 _SESSIONS = 4  # number of sessions whose successful check is cached
@@ -179,9 +179,9 @@ def check_session(session: SparkSession) -> None:
     from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
     # Without Arrow, which may be what is missing.
-    asked = F.udf(_question(), "string", useArrow=False)
+    question = F.udf(_question(), "string", useArrow=False)
     try:
-        answer = session.range(1).select(asked("id")).collect()[0][0]
+        answer = session.range(1).select(question("id")).collect()[0][0]
     except Exception as error:  # what Python, Py4J, the JVM and Spark Connect raise has nothing else in common
         raise PlanError(no_answer(str(error)), name="JN-WORKER-PYTHON") from error
     problem = Worker(**json.loads(answer)).problem

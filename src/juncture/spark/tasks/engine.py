@@ -32,6 +32,6 @@ def execute(join: Resolved, left: Source, right: Source, context: JoinContext) -
 def unmatched(join: Resolved, side: Side, rows: pa.Table, context: JoinContext) -> Iterator[pa.Table]:
     """Yield some rows of one side as unmatched rows of the result."""
     schemas = {"left": join.left_schema, "right": join.right_schema, side: rows.schema}
-    shown = replace(join, how=side, left_schema=schemas["left"], right_schema=schemas["right"])
+    outer_join = replace(join, how=side, left_schema=schemas["left"], right_schema=schemas["right"])
     tables = {name: schema.empty_table() for name, schema in schemas.items()} | {side: rows}
-    yield from execute(shown, TableSource(tables["left"]), TableSource(tables["right"]), context)
+    yield from execute(outer_join, TableSource(tables["left"]), TableSource(tables["right"]), context)

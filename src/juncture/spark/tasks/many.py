@@ -94,12 +94,12 @@ class KeyStep:
     def counted(self, left: Source, rights: list[Source], context: JoinContext) -> pa.Table:
         """Return the figures of a report, to be summed."""
         tables = []
-        found = figures([each.table for each in self.tables], left, rights, context)
-        for each, right, rows in zip(self.tables, rights, found, strict=True):
+        table_figures = figures([each.table for each in self.tables], left, rights, context)
+        for each, right, rows in zip(self.tables, rights, table_figures, strict=True):
             # Broadcast tables are counted once, by the sender.
             size = {"figure": "right_rows", "distance": None, "rows": right.num_rows if each.sent is None else 0}
-            whole = pa.concat_tables([rows, pa.Table.from_pylist([size], FIGURES)])
-            tables.append(whole.add_column(0, "table", pa.repeat(each.table.name, whole.num_rows)))
+            with_size = pa.concat_tables([rows, pa.Table.from_pylist([size], FIGURES)])
+            tables.append(with_size.add_column(0, "table", pa.repeat(each.table.name, with_size.num_rows)))
         return pa.concat_tables(tables)
 
 

@@ -35,9 +35,9 @@ def narrowed(table: pa.Table) -> pa.Table:
     for number, field in enumerate(table.schema):
         if not _is_whole(field.type):
             continue
-        found = _narrow(one_chunk(columns[number]))
-        if found is not None:
-            columns[number], least = found
+        narrow = _narrow(one_chunk(columns[number]))
+        if narrow is not None:
+            columns[number], least = narrow
             fields[number] = pa.field(field.name, columns[number].type, metadata={_LEAST: str(least).encode()})
     if fields == list(table.schema):
         return table
@@ -95,8 +95,8 @@ def _narrow(column: pa.Array) -> tuple[pa.Array, int] | None:
     dtype = np.dtype(_storage(column.type))
     values = np.frombuffer(column.buffers()[1], dtype)[column.offset : column.offset + len(column)]
     nulls = np.asarray(column.is_null()) if column.null_count else None
-    shown = values if nulls is None else values[~nulls]
-    least, greatest = int(shown.min()), int(shown.max())
+    valid_values = values if nulls is None else values[~nulls]
+    least, greatest = int(valid_values.min()), int(valid_values.max())
     for narrow in _WIDTHS:
         if greatest - least <= np.iinfo(narrow).max and np.dtype(narrow).itemsize < dtype.itemsize:
             out = np.empty(len(values), narrow)

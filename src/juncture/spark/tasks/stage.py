@@ -97,8 +97,8 @@ class OutputStage(Stage):
                 column if column.type == field.type else column.cast(field.type)
                 for column, field in zip(table.columns, self.output, strict=True)
             ]
-            whole = pa.table([*columns, pa.nulls(table.num_rows, pa.string())], schema=self._wire)
-            yield from whole.to_batches(max_chunksize=_BATCH_ROWS)
+            result = pa.table([*columns, pa.nulls(table.num_rows, pa.string())], schema=self._wire)
+            yield from result.to_batches(max_chunksize=_BATCH_ROWS)
 
     def failed(self, error: JunctureError) -> Iterator[pa.RecordBatch]:
         """Yield an error as one row, with its class and message on one line."""
