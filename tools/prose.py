@@ -1,7 +1,8 @@
-"""Check the prose of the project: no retired phrase in documentation, docstrings, comments or messages.
+"""Check the prose and the names of the project.
 
-``python tools/prose.py [PATH ...]`` prints each finding as ``file:line: phrase``, and exits with 1 if there is one.
-Code in Markdown and names in Python are not checked.
+``python tools/prose.py [PATH ...]`` prints each retired phrase in documentation, docstrings, comments or messages as
+``file:line: phrase``, and each retired name in Python as ``file:line: name NAME``. Exits with 1 if there is one.
+Code in Markdown is not checked, and names only in the folders that are free of retired ones.
 """
 
 from __future__ import annotations
@@ -62,6 +63,25 @@ RETIRED = (
 )
 """Words and phrases for which the style has a plainer one, as regular expressions."""
 
+_ROOT = Path(__file__).absolute().parent.parent
+
+RETIRED_NAMES = frozenset(
+    (
+        *("asked", "came", "found", "given", "held", "kept", "known", "made"),
+        *("own", "place", "places", "seen", "shown", "sought", "told", "whole"),
+    )
+)
+"""Names that do not say what a value is, with or without underscores at their ends."""
+
+_CHECKED_FOR_NAMES = tuple(
+    f"{_ROOT}/src/juncture/{room}/"
+    for room in (
+        *("calibrate", "columnar", "files", "inputs", "joins", "kernels", "local", "ordered"),
+        *("planner", "predicate", "runtime", "spark", "spec", "testing"),
+    )
+)
+"""The folders whose names are checked."""
+
 _PHRASE = re.compile(rf"\b(?:{'|'.join(RETIRED)})(?!\w)", re.IGNORECASE)
 _CODE = re.compile(r"`[^`]*`|\{[^{}]*\}")
 _WORD = re.compile(r"[rbfu]*([\"'])[\w:./-]*\1", re.IGNORECASE)
@@ -97,14 +117,24 @@ def lines_of_python(text: str) -> Iterator[tuple[int, str]]:
                     yield token.start[0] + offset, _CODE.sub("", line)
 
 
+def retired_names(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the retired names of a Python file with the numbers of their lines."""
+    if path.suffix == ".py" and str(path.absolute()).startswith(_CHECKED_FOR_NAMES):
+        for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
+            if token.type == tokenize.NAME and token.string.strip("_") in RETIRED_NAMES:
+                yield token.start[0], token.string
+
+
 LINES = {".md": lines_of_markdown, ".py": lines_of_python, ".toml": lines_of_toml}
 
 
 def findings(path: Path) -> Iterator[str]:
-    """Yield the retired phrases of a file."""
+    """Yield the retired phrases and names of a file."""
     for number, line in LINES[path.suffix](path.read_text(encoding="utf-8")):
         for phrase in _PHRASE.finditer(line):
             yield f"{path}:{number}: {phrase[0]}"
+    for number, name in retired_names(path):
+        yield f"{path}:{number}: name {name}"
 
 
 def main(arguments: list[str]) -> int:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import juncture as jn
 from juncture import testing as reference
 from juncture.errors import DataError, PlanError, SchemaError, SpecError
-from juncture.kernels import asof_known as kernels
+from juncture.kernels import asof_available as kernels
 from juncture.local.output.pairs import MaxTree
 from juncture.runtime.context import join_context
 from strategies import examples

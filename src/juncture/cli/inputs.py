@@ -44,7 +44,7 @@ class Reading:
 
     def finding(self, columns: frozenset[str]) -> Reading:
         """Return the options with inferred types for some columns, even if all others are text."""
-        return replace(self, text=replace(self.text, found=columns))
+        return replace(self, text=replace(self.text, inferred_columns=columns))
 
     def check_columns(self, names: Collection[str]) -> None:
         """Raise `SpecError` for a type of a column that neither input has."""

@@ -223,9 +223,9 @@ def _stages(setup: ManyChangeSetup) -> tuple[pa.Schema, list[_Stage]]:
             refuse_computed(table.join, "tables that change")
             if table.join.aggregates and not table.aggregates:
                 raise SpecError("columns=[] adds no aggregate. Remove the table.", name="JN-ARGUMENT-VALUE")
-            fields += table.shown.user_schema(spine, right.table)
+            fields += table.right_output.user_schema(spine, right.table)
             own = tuple(OutputColumn(column, "left", column) for column in left.names)
-            join = replace(table.shown, left_schema=left, output=(*own, *table.columns))
+            join = replace(table.right_output, left_schema=left, output=(*own, *table.columns))
             joins.append((table, stored_join(join)))
             left = joins[-1][1].output_schema
     schema = pa.schema(fields, spine.metadata)

@@ -19,7 +19,7 @@ from juncture.inputs.tables import InputTable, of_batches
 from juncture.runtime.footers import check_unchanged
 from juncture.runtime.parquet import ParquetSource
 from juncture.runtime.paths import FoundFile, IsData, kind_at, lake_format, listed
-from juncture.runtime.stores import place_of, shown
+from juncture.runtime.stores import path_text, place_of
 
 
 def open_files(files: Files) -> ParquetSource | InputTable:
@@ -54,18 +54,18 @@ def open_files(files: Files) -> ParquetSource | InputTable:
 
     if files.filesystem is not None:
         raise _remote(files.paths[0], chosen)
-    found = [file for path in files.paths for file in _files_of(path, chosen, is_data)]
+    data_files = [file for path in files.paths for file in _files_of(path, chosen, is_data)]
     if chosen == "arrow":
-        paths = [Path(file.path) for file in found]
+        paths = [Path(file.path) for file in data_files]
         schema, rows = arrow_schema(paths), partial(arrow_rows, paths)
     else:
-        text = TextFiles.of(found, chosen, TextOptions())
+        text = TextFiles.of(data_files, chosen, TextOptions())
         schema = text.schema()
         rows = partial(_text_rows, text, schema)
 
     def unchanged_rows() -> Iterator[pa.RecordBatch]:
         # The types hold for the files as they were read before.
-        for file in found:
+        for file in data_files:
             check_unchanged(file)
         yield from rows()
 
@@ -115,19 +115,19 @@ def check_tasks_read(files: Files) -> None:
 def _files_of(path: str, chosen: Format, is_data: IsData) -> list[FoundFile]:
     if "://" in path:
         raise _remote(path, chosen)
-    found = listed(path, is_data)
-    if not found:
+    data_files = listed(path, is_data)
+    if not data_files:
         state = "is a folder without such files" if kind_at(path) == FileType.Directory else "does not exist"
         raise DataError(
             f"The path {path!r} {state}. Expected {chosen} files: a file, a folder of files, or a glob.",
             name="JN-FILE-MISSING",
         )
-    return found
+    return data_files
 
 
 def _remote(path: str, chosen: Format) -> DataError:
     return DataError(
-        f"The path {shown(path)!r} has {chosen} files, which can only be read from local disk. Copy them to this "
+        f"The path {path_text(path)!r} has {chosen} files, which can only be read from local disk. Copy them to this "
         "machine, or write Parquet.",
         name="JN-FILE-REMOTE",
     )

@@ -22,7 +22,7 @@ from juncture.errors import DataError, JunctureError, SpecError, optional_packag
 from juncture.kernels.array_types import Mask
 from juncture.runtime.footers import Footer
 from juncture.runtime.paths import FoundFile, Value, lake_format
-from juncture.runtime.stores import delta_store, iceberg_store, place_of, shown, unreadable
+from juncture.runtime.stores import delta_store, iceberg_store, path_text, place_of, unreadable
 
 _METADATA_FILE = re.compile(r"v?(\d+)[^/]*\.metadata\.json")
 
@@ -74,26 +74,26 @@ def lake_at(
     table = None
     if len(paths) == 1:
         try:
-            place, inner = place_of(paths[0], filesystem)
-            form = "Iceberg" if _METADATA_FILE.fullmatch(PurePosixPath(inner).name) else lake_format(place, inner)
+            store, inner = place_of(paths[0], filesystem)
+            form = "Iceberg" if _METADATA_FILE.fullmatch(PurePosixPath(inner).name) else lake_format(store, inner)
         except (pa.ArrowException, OSError) as error:
             raise unreadable(paths[0], error) from error
         if form in ("Delta", "Iceberg") and filesystem is not None:
             raise SpecError(
-                f"filesystem= does not apply to the {form} table {shown(paths[0])!r}, whose log its own library reads. "
-                "Pass its URI with storage_options=.",
+                f"filesystem= does not apply to the {form} table {path_text(paths[0])!r}, whose log its own library "
+                "reads. Pass its URI with storage_options=.",
                 name="JN-ARGUMENT-CONFLICT",
             )
         if form == "Delta":
             table = _delta(paths[0], version)
         elif form == "Iceberg":
             is_metadata = _METADATA_FILE.fullmatch(PurePosixPath(inner).name) is not None
-            metadata = paths[0] if is_metadata else _current_metadata(paths[0], place, inner)
+            metadata = paths[0] if is_metadata else _current_metadata(paths[0], store, inner)
             table = _iceberg(paths[0], metadata, version)
     if table is None and version is not None:
         raise SpecError(
-            f"version={version!r} applies to one Delta or Iceberg table, but {[shown(path) for path in paths]!r} is "
-            "none. Remove it, or pass the folder of the table.",
+            f"version={version!r} applies to one Delta or Iceberg table, but {[path_text(path) for path in paths]!r} "
+            "is none. Remove it, or pass the folder of the table.",
             name="JN-ARGUMENT-CONFLICT",
         )
     return table
@@ -185,7 +185,7 @@ def _read(path: str, version: int | None, read: Callable[[], Any]) -> Any:
         if version is not None:
             raise _no_version(path, version, str(error)) from error
         raise DataError(
-            f"The log of the table {shown(path)!r} cannot be read: {error}. Check the path and its permissions, or "
+            f"The log of the table {path_text(path)!r} cannot be read: {error}. Check the path and its permissions, or "
             "read the table with its own library and pass the result.",
             name="JN-LAKE-TABLE",
         ) from error
@@ -193,15 +193,15 @@ def _read(path: str, version: int | None, read: Callable[[], Any]) -> Any:
 
 def _no_version(path: str, version: int, why: str) -> DataError:
     return DataError(
-        f"version={version!r} of the table {shown(path)!r} cannot be read: {why}. Pass an existing version that was "
-        "not vacuumed, or None for the current one.",
+        f"version={version!r} of the table {path_text(path)!r} cannot be read: {why}. Pass an existing version that "
+        "was not vacuumed, or None for the current one.",
         name="JN-LAKE-TABLE",
     )
 
 
 def _refused(path: str, why: str) -> DataError:
     return DataError(
-        f"The table {shown(path)!r} cannot be read from its Parquet files, because {why}. Compact or rewrite the "
+        f"The table {path_text(path)!r} cannot be read from its Parquet files, because {why}. Compact or rewrite the "
         "table, or read it with its own library (deltalake, pyiceberg or Spark) and pass the result.",
         name="JN-LAKE-TABLE",
     )
@@ -214,7 +214,7 @@ def _data_files(table: str, uris: Sequence[str]) -> list[FoundFile]:
     for info, uri in zip(infos, uris, strict=True):
         if info.type != pa.fs.FileType.File:
             raise DataError(
-                f"The file {shown(uri)!r}, which the log of its table lists, does not exist. It may have been "
+                f"The file {path_text(uri)!r}, which the log of its table lists, does not exist. It may have been "
                 "vacuumed. Pass a newer version.",
                 name="JN-FILE-MISSING",
             )

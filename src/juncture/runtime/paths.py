@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.fs
 
 from juncture.errors import DataError
-from juncture.runtime.stores import check_bucket, infos_of, place_of, shown, unreadable, uri_of
+from juncture.runtime.stores import check_bucket, infos_of, path_text, place_of, unreadable, uri_of
 
 
 @dataclass(frozen=True)
@@ -206,8 +206,8 @@ def _nothing(path: str, filesystem: pa.fs.FileSystem | None) -> DataError:
     if kind == pa.fs.FileType.Directory:
         reason = "is a folder without Parquet files"
     return DataError(
-        f"The path {shown(path)!r} {reason}. Expected a Parquet file, a folder with {_SUFFIXES[0]} files, or a glob "
-        "that matches some.",
+        f"The path {path_text(path)!r} {reason}. Expected a Parquet file, a folder with {_SUFFIXES[0]} files, or a "
+        "glob that matches some.",
         name="JN-FILE-MISSING",
     )
 
@@ -384,5 +384,5 @@ def partition_of(file: FoundFile) -> dict[str, str | None]:
 
 
 def _names(names: Sequence[str] | dict[str, str | None]) -> str:
-    shown = ", ".join(map(repr, names))
-    return f"the columns {shown}" if len(names) > 1 else f"the column {shown}" if names else "no columns"
+    text = ", ".join(map(repr, names))
+    return f"the columns {text}" if len(names) > 1 else f"the column {text}" if names else "no columns"

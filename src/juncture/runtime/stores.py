@@ -63,7 +63,7 @@ _CAUSES = (
 """Causes by the error text of object stores, because Arrow has one exception class for all of them."""
 
 
-def shown(path: str) -> str:
+def path_text(path: str) -> str:
     """Return a path for messages, without credentials of a URI."""
     return re.sub(r"(?<=://)[^/@]*:[^/@]*@", "", path.partition("?")[0]) if "://" in path else path
 
@@ -85,7 +85,7 @@ def spark_uri_of(path: str, filesystem: pa.fs.FileSystem) -> str:
 def unreadable(path: str, error: Exception) -> DataError:
     """Return the error for a path that cannot be listed or opened."""
     return store_failure(path, error) or DataError(
-        f"The path {shown(path)!r} cannot be read: {error}", name="JN-FILE-ACCESS"
+        f"The path {path_text(path)!r} cannot be read: {error}", name="JN-FILE-ACCESS"
     )
 
 
@@ -95,7 +95,7 @@ def store_failure(path: str, error: Exception) -> DataError | None:
     cause = next((cause for cause in _CAUSES if "://" in path and re.search(cause.pattern, text)), None)
     if cause is None:
         return None
-    return DataError(f"The path {shown(path)!r} cannot be read. {cause.remedy}: {text}", name=cause.name)
+    return DataError(f"The path {path_text(path)!r} cannot be read. {cause.remedy}: {text}", name=cause.name)
 
 
 def check_bucket(path: str, filesystem: pa.fs.FileSystem, inner: str) -> None:
@@ -103,8 +103,8 @@ def check_bucket(path: str, filesystem: pa.fs.FileSystem, inner: str) -> None:
     what, bucket = _BUCKETS.get(filesystem.type_name), inner.partition("/")[0]
     if what is not None and bucket and infos_of(filesystem, [bucket])[0].type == pa.fs.FileType.NotFound:
         raise DataError(
-            f"The path {shown(path)!r} cannot be read, because the {what} {bucket!r} does not exist. Check its name, "
-            "region and endpoint.",
+            f"The path {path_text(path)!r} cannot be read, because the {what} {bucket!r} does not exist. Check its "
+            "name, region and endpoint.",
             name="JN-STORE-BUCKET",
         )
 
@@ -337,7 +337,7 @@ def _typed(
         name = _ALIASES.get(option.lower(), option.lower())
         if name not in texts | numbers | flags:
             raise SpecError(
-                f"The option {option!r} of {shown(path)!r} is unknown. Expected one of "
+                f"The option {option!r} of {path_text(path)!r} is unknown. Expected one of "
                 f"{', '.join(sorted(texts | numbers | flags))}. Correct or remove it.",
                 name="JN-ARGUMENT-VALUE",
             )
@@ -345,7 +345,7 @@ def _typed(
             arguments[name] = value if name in texts else float(value) if name in numbers else _FLAGS[value.lower()]
         except (KeyError, ValueError) as error:
             raise SpecError(
-                f"The option {option}={value!r} of {shown(path)!r} is invalid. Expected "
+                f"The option {option}={value!r} of {path_text(path)!r} is invalid. Expected "
                 f"{'a number' if name in numbers else 'true or false'}. Correct or remove it.",
                 name="JN-ARGUMENT-VALUE",
             ) from error

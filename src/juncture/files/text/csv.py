@@ -60,7 +60,7 @@ def _fixed(names: Sequence[str], options: TextOptions) -> dict[str, pa.DataType]
     chosen = {name: options.types[name] for name in names if name in options.types}
     if not options.is_all_text:
         return chosen
-    return {**{name: pa.string() for name in names if name not in options.found}, **chosen}
+    return {**{name: pa.string() for name in names if name not in options.inferred_columns}, **chosen}
 
 
 def _parsed(

@@ -39,7 +39,7 @@ class TextOptions:
     has_header: bool = True  # otherwise, columns of CSV are named ``f0``, ``f1`` and so on
     types: Mapping[str, pa.DataType] = field(default_factory=dict)  # types of columns that are not inferred
     is_all_text: bool = False  # whether CSV columns without a type are text, except those below, which are inferred
-    found: frozenset[str] = frozenset()
+    inferred_columns: frozenset[str] = frozenset()
     has_line_breaks: bool = False  # whether quoted values of CSV may have line breaks
 
 

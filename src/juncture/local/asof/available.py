@@ -2,7 +2,7 @@
 
 Each batch of right rows is sorted by key, ``on`` and when it was known (see `juncture.kernels.bucket_sort`), with a
 tree of the availability codes; each left row finds its candidates there, and keeps the best of all batches (see
-`juncture.kernels.asof_known`).
+`juncture.kernels.asof_available`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from juncture.kernels import asof_known as kernels
+from juncture.kernels import asof_available as kernels
 from juncture.kernels import bucket_sort, search
 from juncture.kernels.array_types import Ints
 from juncture.kernels.intrinsics import WINDOW

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from juncture.kernels import asof_known as kernels
+from juncture.kernels import asof_available as kernels
 from juncture.kernels.array_types import Ints, Rows
 from juncture.kernels.asof import NOWHERE
 from juncture.kernels.hash_table import EMPTY

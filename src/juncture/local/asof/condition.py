@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.columnar.key_table import KeyCodes
-from juncture.kernels import asof_known as kernels
+from juncture.kernels import asof_available as kernels
 from juncture.kernels.array_types import Codes, Ints, Rows
 from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.sort import mark_runs

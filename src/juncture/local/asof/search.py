@@ -16,8 +16,8 @@ from juncture.errors import DataError
 from juncture.kernels import asof as kernels
 from juncture.kernels.array_types import Ints, Words
 from juncture.kernels.hash_table import EMPTY
+from juncture.local.asof.available import search_available
 from juncture.local.asof.condition import Condition, search_where
-from juncture.local.asof.known import search_available
 from juncture.local.asof.merge import merge
 from juncture.local.asof.probe import TieFloodError, probe
 from juncture.local.asof.sides import Left, RightRows, count_matches, no_matches, read_left, sorted_left

@@ -250,17 +250,17 @@ def _row_of(pieces: Sequence[Codes], count: int) -> Codes | None:
 
 
 def _place_rows(pieces: Sequence[Codes], count: int, context: JoinContext) -> Ints:
-    """Replace the code of each row by its place if rows lie side by side by their codes, none of them `EMPTY`.
+    """Replace the code of each row by its position in the order of codes, none of them `EMPTY`.
 
-    Returns the place where the rows of each of `count` codes start, and the number of places at the end.
+    Returns the position where the rows of each of `count` codes start, and the number of rows at the end.
     """
     work, starts, positions = _tallied(pieces, count, context)
 
-    def place(share: int) -> None:
+    def replace_codes(share: int) -> None:
         for _, codes in work[share]:
             kernels.place_by_code(codes, positions[share])
 
-    context.threads.run(place, range(len(work)))
+    context.threads.run(replace_codes, range(len(work)))
     return starts
 
 

@@ -162,24 +162,24 @@ def _read(session: SparkSession, schema: st.StructType, scan: _Scan, paths: Sequ
     if not values:
         return frame
     # By position, since names may have dots.
-    stored = {field.name: F.col(f"c{place}") for place, field in enumerate(inside)}
+    stored = {field.name: F.col(f"c{index}") for index, field in enumerate(inside)}
     columns = [
         stored[field.name] if field.name in stored else F.lit(values[field.name]).cast(field.dataType)
         for field in schema.fields
     ]
-    return frame.toDF(*(f"c{place}" for place in range(len(inside)))).select(*columns).toDF(*schema.names)
+    return frame.toDF(*(f"c{index}" for index in range(len(inside)))).select(*columns).toDF(*schema.names)
 
 
 def _base(file: FoundFile) -> str | None:
     """Return the folder below which Spark finds the partition columns of a file, or None if it finds others."""
-    places = [number for number, folder in enumerate(file.folders) if not folder.startswith("=") and "=" in folder]
-    if not places:
+    indices = [number for number, folder in enumerate(file.folders) if not folder.startswith("=") and "=" in folder]
+    if not indices:
         # The log of the table has the values.
         return None
-    named = file.folders[places[0] : places[-1] + 1]
+    named = file.folders[indices[0] : indices[-1] + 1]
     if not all(map(_READ_ALIKE.fullmatch, named)):
         return None
-    return spark_uri_of(str(PurePosixPath(file.base, *file.folders[: places[0]])), file.filesystem)
+    return spark_uri_of(str(PurePosixPath(file.base, *file.folders[: indices[0]])), file.filesystem)
 
 
 _TABLE_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*){0,2}")
@@ -316,13 +316,13 @@ def _check_no_name(files: Files) -> None:
 
 def merged(units: Sequence[Unit]) -> tuple[Unit, ...]:
     """Merge consecutive units of a file, so that it is opened once."""
-    whole: list[Unit] = []
+    result: list[Unit] = []
     for unit in units:
-        if whole and whole[-1].file == unit.file:
-            whole[-1] = replace(unit, row_groups=whole[-1].row_groups + unit.row_groups)
+        if result and result[-1].file == unit.file:
+            result[-1] = replace(unit, row_groups=result[-1].row_groups + unit.row_groups)
         else:
-            whole.append(unit)
-    return tuple(whole)
+            result.append(unit)
+    return tuple(result)
 
 
 def as_frames(join: _Join, left: SparkSide, right: SparkSide) -> tuple[_Join, FrameSide, FrameSide]:
@@ -392,8 +392,8 @@ def reachable_files(join: ResolvedRange, left: SparkSide, right: SparkSide) -> t
 def _files_within(side: FileSide, join: ResolvedAsof | ResolvedRange, low: Any, high: Any) -> tuple[FileSide, str]:
     """Prune row groups outside of limits, and report it. Row groups without statistics stay."""
     fewer = side.only(parts_within(side.footers, join.right_on, join.domain, low, high))
-    groups, kept = (len(each.footers.part_rows) for each in (side, fewer))
-    return fewer, f"{groups - kept:,} of {groups:,} row groups of the right side" if kept < groups else ""
+    groups, remaining = (len(each.footers.part_rows) for each in (side, fewer))
+    return fewer, f"{groups - remaining:,} of {groups:,} row groups of the right side" if remaining < groups else ""
 
 
 def _limited(on: Column, limit: Any, data_type: st.DataType, domain: SqlDomain, *, up: bool) -> Column | None:
