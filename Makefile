@@ -1,7 +1,7 @@
 # `make demo` and `make test` need only Python 3.11 or newer and Java 17 or newer. They install everything else into
 # .venv, and again whenever pyproject.toml or constraints.txt changes.
 
-.PHONY: help demo demo-stream demo-changes test test-all fuzz types lint format bench docs docs-look package clean java
+.PHONY: help demo demo-stream demo-changes test test-all test-spark-versions fuzz types lint format bench docs docs-look package clean java
 
 help:
 	@echo 'make demo          join a year of flights to the weather, on Spark'
@@ -10,6 +10,7 @@ help:
 	@echo 'make test          run the tests on Spark Connect and classic Spark: six minutes on two cores'
 	@echo 'make test ROOM=streams  run the tests in tests/streams'
 	@echo 'make test-all      run the long tests too, all cases under all algorithms; needs Chromium'
+	@echo 'make test-spark-versions  run the tests of joins on Spark under PySpark 3.5, 4.0, 4.1 and the newest'
 	@echo 'make fuzz          compare random cases with their definition: KIND=views SECONDS=600 SEED=1 ENGINE=spark CASE=17'
 	@echo 'make types         write docs/reference/types.md: the types that each library can join by'
 	@echo 'make lint          check style, types (mypy, and Pyright for users) and the direction of imports'
@@ -38,6 +39,22 @@ test: java .venv/test.installed
 # For a nightly run.
 test-all: java .venv/test.installed
 	.venv/bin/pytest $(SPREAD) --all
+
+# Each older version has an environment of its own, without packages of the newest. PySpark 3.5 has no Connect server in
+# its package.
+SPARK_VERSIONS := 3.5 4.0 4.1
+VERSION_TESTS := tests/spark/test_versions.py tests/spark/test_placement.py
+
+test-spark-versions: java .venv/test.installed $(SPARK_VERSIONS:%=.venv-spark-%/test.installed)
+	.venv/bin/pytest $(VERSION_TESTS)
+	set -e; for version in $(SPARK_VERSIONS); do \
+		.venv-spark-$$version/bin/python -m pytest -p no:cacheprovider $(VERSION_TESTS) $$(test $$version != 3.5 || echo --spark classic); \
+	done
+
+.venv-spark-%/test.installed: pyproject.toml constraints.txt | .venv/bin/python
+	@echo 'Installing PySpark $* into .venv-spark-$*'
+	@tools/environment.sh spark $*
+	@touch $@
 
 # KIND is joins, views, streams, changes or all. ENGINE=spark takes about a second per case. SEED and CASE repeat one case.
 fuzz: java .venv/test.installed
@@ -75,7 +92,7 @@ package: .venv/package.installed
 	.venv/bin/twine check --strict dist/*
 
 clean:
-	rm -rf dist site .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis demo-output
+	rm -rf dist site .venv .venv-spark-* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis demo-output
 
 java: | .venv/bin/python
 	@.venv/bin/python -I src/juncture/spark/session/java.py

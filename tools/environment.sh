@@ -2,6 +2,7 @@
 # The project's own Python environment, in .venv, with the versions of constraints.txt.
 #
 #   environment.sh create               make .venv: with uv if it is there, else with a Python that is new enough
+#   environment.sh spark VERSION        make .venv-spark-VERSION, with an older version of PySpark
 #   environment.sh install PACKAGE...   install into it; takes what `pip install` takes
 set -eu
 
@@ -47,6 +48,19 @@ install() {
     # Dependency groups need a newer pip than Python 3.11 and 3.12 bring.
     .venv/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
     .venv/bin/python -m pip install --quiet --constraint constraints.txt "$@"
+}
+
+# An older PySpark, beside the other packages of constraints.txt.
+spark() {
+    folder=.venv-spark-$1
+    connect='[connect]'
+    # Its extra excludes NumPy 2, and its package has no Connect server.
+    [ "$1" != 3.5 ] || connect=
+    .venv/bin/python -m venv --clear "$folder"
+    "$folder/bin/python" -m pip install --quiet --upgrade 'pip>=25.1'
+    grep -v '^pyspark' constraints.txt >"$folder/constraints.txt"
+    "$folder/bin/python" -m pip install --quiet --constraint "$folder/constraints.txt" "pyspark$connect~=$1.0" \
+        --editable . --group spark-versions
 }
 
 command=$1

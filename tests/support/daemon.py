@@ -9,6 +9,7 @@ worker.
 import gc
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import pyarrow as pa
@@ -17,10 +18,10 @@ from pyspark.daemon import manager
 import juncture as jn
 from support.engines import join_in_process
 
-IMPORTED = (
-    *("pandas", "pyspark.worker", "pyspark.sql.pandas.serializers"),
-    *("juncture.hosting.changes", "juncture.hosting.processor", "juncture.hosting.streams"),
-)
+IMPORTED = ("pandas", "pyspark.worker", "pyspark.sql.pandas.serializers")
+# Spark before 4.0 has no stateful operator that these could run in.
+if find_spec("pyspark.sql.streaming.stateful_processor"):
+    IMPORTED += ("juncture.hosting.changes", "juncture.hosting.processor", "juncture.hosting.streams")
 
 
 def keep(phase: str, about: Mapping[str, Any]) -> None:

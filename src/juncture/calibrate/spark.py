@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 
 from juncture.joins.planning import plan
 from juncture.planner.statistics import SideStats, Stats
+from juncture.spark.frames import to_arrow
 from juncture.spark.session.session import BATCH_BYTES, BATCH_BYTES_UNLIMITED, resources, setting
 from juncture.spec.equi import Equi
 from juncture.spec.kinds import Spec
@@ -180,7 +181,7 @@ def _join_s(few: DataFrame, spec: Spec, algorithm: str, stats: Stats | None) -> 
 
 def _collect_s(frame: DataFrame) -> float:
     began = time.perf_counter()
-    frame.toArrow()
+    to_arrow(frame)
     return time.perf_counter() - began
 
 

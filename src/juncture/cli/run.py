@@ -25,6 +25,7 @@ from juncture.cli.spark import spark_session, step_on, write_parquet
 from juncture.errors import SpecError
 from juncture.files.formats import FORMATS, Format, format_of, paths_of
 from juncture.files.output import check_target, replacing
+from juncture.spark.frames import to_arrow
 from juncture.spec.arguments import check_choice
 from juncture.spec.schema import SIDES
 
@@ -134,7 +135,7 @@ def _show_rows(plan: Plan, session: Any, request: Request) -> dict[str, Any]:
             head, total = _head(batches, request.rows)
     else:
         with step_on(session, "Joining on Spark"):
-            head = plan.execute().limit(request.rows).toArrow()
+            head = to_arrow(plan.execute().limit(request.rows))
     if not request.as_json:
         console = results()
         console.print(rows_view(head, console, total=total, first=leading_columns(plan.join)))

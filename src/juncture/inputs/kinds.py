@@ -73,8 +73,9 @@ def _check_paths(paths: Sequence[Any], side: str) -> None:
 
 def is_spark_frame(table: object) -> bool:
     """Return whether this is a Spark DataFrame, classic or Connect, without importing Spark."""
-    module = sys.modules.get("pyspark.sql")
-    return module is not None and isinstance(table, module.DataFrame)
+    # Before Spark 4.0, those of Spark Connect are of another class.
+    modules = (sys.modules.get(name) for name in ("pyspark.sql", "pyspark.sql.connect.dataframe"))
+    return any(module is not None and isinstance(table, module.DataFrame) for module in modules)
 
 
 def is_stream(table: object) -> bool:

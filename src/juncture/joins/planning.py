@@ -76,6 +76,7 @@ def plan(left: Any, right: Any, spec: Spec, **execution: Unpack[Execution]) -> P
             name="JN-BATCH-ONLY",
         )
     if is_stream(left) or is_stream(right):
+        _check_version(left, right)
         from juncture.hosting.table import plan_with_table
 
         return plan_with_table(spec, left, right, algorithm=algorithm, lazy=lazy, stats=stats)
@@ -228,6 +229,14 @@ def check_streams(left: object, right: object, spec: object) -> None:
             "jn.plan(left, right, spec).",
             name="JN-BATCH-INPUTS",
         )
+    _check_version(left, right)
+
+
+def _check_version(left: Any, right: Any) -> None:
+    """Refuse a streaming DataFrame of a Spark without stateful operators, which hosting imports."""
+    from juncture.spark.session.session import check_streams_run
+
+    check_streams_run((left if is_stream(left) else right).sparkSession)
 
 
 def refuse_on_spark(**arguments: object) -> None:

@@ -282,10 +282,16 @@ class SqlDecimals(SqlDomain):
 
     def _steps(self, distance: Column, data_type: pa.DataType, /, *, upper: bool) -> tuple[Column, Column, Column]:
         if not pat.is_decimal(data_type) or data_type.scale <= self._scale:
-            return distance.try_cast(self._moved_type), F.lit(True), distance > 0
+            return self._moved_or_null(distance), F.lit(True), distance > 0
         scale = F.lit(self._scale)
         rounded = F.floor(distance, scale) if upper else F.ceil(distance, scale)
-        return rounded.try_cast(self._moved_type), rounded == distance, distance > 0
+        return self._moved_or_null(rounded), rounded == distance, distance > 0
+
+    def _moved_or_null(self, value: Column) -> Column:
+        """Return a decimal in the type of moved words, or null if it does not fit."""
+        # Before Spark 4.0, casts of this form return null unless the session has ANSI mode, which is an error.
+        cast = value.try_cast if hasattr(value, "try_cast") else value.cast
+        return cast(self._moved_type)
 
     # Distances
 

@@ -23,6 +23,7 @@ from juncture.columnar.conversion import converted
 from juncture.errors import DataError, JunctureError, PlanError, error_from_spark
 from juncture.files.formats import paths_of
 from juncture.files.text.types import as_text
+from juncture.inputs.kinds import is_stream
 from juncture.joins.many import plan_many
 from juncture.joins.planning import plan
 from juncture.joins.spines import grid, interpolate
@@ -41,10 +42,11 @@ from juncture.pipeline.model import (
 )
 from juncture.pipeline.sinks import adding, placed, sink_format
 from juncture.pipeline.sources import comes, format_name, is_text, orders_of, parquet_files
+from juncture.spark.frames import from_arrow
 from juncture.spark.input.sides import FileSide, FrameSide, in_jvm
 from juncture.spark.plan import plan as plan_on_spark
 from juncture.spark.schema import spark_schema, wire_schema
-from juncture.spark.session.session import resources
+from juncture.spark.session.session import is_connect, resources
 
 _SPARKS_ERRORS = (PySparkException, Py4JError)  # exceptions of Spark: those of PySpark, and others of classic Spark
 
@@ -264,7 +266,7 @@ class SparkEngine(Engine):
     def _copied(self, rows: pa.Table) -> DataFrame:
         wire = wire_schema(rows.schema)
         columns = [converted(column, field.type) for column, field in zip(rows.columns, wire, strict=True)]
-        return self._session.createDataFrame(pa.table(columns, schema=wire), schema=spark_schema(rows.schema))
+        return from_arrow(self._session, pa.table(columns, schema=wire))
 
     def _text(self, name: str, source: SourceSection, form: str, options: dict[str, str]) -> DataFrame:
         """Return text with the types inferred from its start. A value of another type is an error."""
@@ -352,7 +354,7 @@ def derived(frame: DataFrame, step: Derived) -> DataFrame:
 
 
 def _comes(side: Any) -> bool:
-    return isinstance(side, DataFrame) and side.isStreaming
+    return is_stream(side)
 
 
 def _column(name: str) -> Any:
@@ -389,7 +391,7 @@ def _begins_with_list(file: Path) -> bool:
 
 def _is_remote(session: SparkSession) -> bool:
     """Return whether Spark may run on other machines, with other files than this process."""
-    if not type(session).__module__.startswith("pyspark.sql.connect"):
+    if not is_connect(session):
         return False
     return not str(session.conf.get("spark.master", "") or "").startswith("local")
 

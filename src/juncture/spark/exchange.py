@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import lru_cache, partial, reduce
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql import types as st
@@ -21,8 +23,10 @@ from juncture.columnar.types import is_null_type
 from juncture.errors import PlanError
 from juncture.planner.statistics import Resources, Stats
 from juncture.runtime.context import join_context
+from juncture.spark.frames import to_arrow
 from juncture.spark.input.sides import FileSide, SparkSide, merged
 from juncture.spark.schema import arrow_schema, nullable, spark_schema
+from juncture.spark.session.session import version_of
 from juncture.spark.tasks.cuts import Cuts
 from juncture.spark.tasks.feed import BroadcastTable, Feed, FileTable, send
 from juncture.spark.tasks.packets import PACKET_SCHEMA, Content
@@ -95,7 +99,49 @@ def packets(frame: DataFrame, stage: PacketStage) -> DataFrame:
 
 def shuffled(frame: DataFrame, partitions: int) -> DataFrame:
     """Send each packet to its target partition."""
-    return frame.repartitionById(partitions, "target")
+    # A client may be newer than its server.
+    if hasattr(frame, "repartitionById") and version_of(frame.sparkSession) >= (4, 1):
+        return frame.repartitionById(partitions, "target")
+    return shuffled_by_hash(frame, partitions)
+
+
+def shuffled_by_hash(frame: DataFrame, partitions: int) -> DataFrame:
+    """Send each packet to its target partition in any version of Spark, by the hash of a number chosen for it."""
+    if partitions == 1:
+        return frame.repartition(1)
+    # Spark folds the list of numbers into one literal. An array of literals takes seconds to analyze.
+    numbers = ",".join(map(str, hashed_numbers(partitions).tolist()))
+    number = F.get(F.split(F.lit(numbers), ","), F.col("target")).cast("int")
+    return frame.repartition(partitions, number)
+
+
+@lru_cache(16)
+def hashed_numbers(partitions: int) -> npt.NDArray[np.int32]:
+    """Return for each partition the least number that Spark's hash partitioning sends to it."""
+    numbers = np.full(partitions, -1, np.int32)
+    first, missing = 0, partitions
+    while missing:
+        candidates = np.arange(first, first + 4 * partitions, dtype=np.int32)
+        targets, positions = np.unique(_spark_hash(candidates) % partitions, return_index=True)
+        is_new = numbers[targets] < 0
+        numbers[targets[is_new]] = candidates[positions[is_new]]
+        first, missing = first + 4 * partitions, int(np.count_nonzero(numbers < 0))
+    return numbers
+
+
+def _spark_hash(values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Return the hash by which Spark partitions rows: Murmur3 of 32-bit integers, seed 42."""
+    mixed = values.view(np.uint32) * np.uint32(0xCC9E2D51)
+    mixed = _rotated(mixed, 15) * np.uint32(0x1B873593)
+    hashed = _rotated(mixed ^ np.uint32(42), 13) * np.uint32(5) + np.uint32(0xE6546B64)
+    hashed ^= np.uint32(4)  # the number of bytes
+    hashed = (hashed ^ (hashed >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    hashed = (hashed ^ (hashed >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+    return (hashed ^ (hashed >> np.uint32(16))).view(np.int32)
+
+
+def _rotated(words: npt.NDArray[np.uint32], bits: int) -> npt.NDArray[np.uint32]:
+    return (words << np.uint32(bits)) | (words >> np.uint32(32 - bits))
 
 
 def placeholders(session: SparkSession, partitions: int) -> DataFrame:
@@ -151,7 +197,7 @@ def collected(frame: DataFrame) -> pa.Table:
     types = [(field.name, field.dataType, nullable(field.dataType)) for field in frame.schema.fields]
     if any(promised != loose for _, promised, loose in types):
         frame = frame.select(*(F.col(name).cast(loose) for name, _, loose in types)).toDF(*frame.columns)
-    return frame.toArrow()
+    return to_arrow(frame)
 
 
 def result_schema(join: Resolved, left: SparkSide, right: SparkSide) -> st.StructType:

@@ -42,7 +42,8 @@ def common_type(left_type: st.DataType, right_type: st.DataType) -> st.DataType:
         return st.LongType()
     if isinstance(left_type, st.DayTimeIntervalType):
         return st.DayTimeIntervalType()
-    if isinstance(left_type, st.TimeType) and isinstance(right_type, st.TimeType):
+    # Spark has the type since 4.1.
+    if hasattr(st, "TimeType") and isinstance(left_type, st.TimeType) and isinstance(right_type, st.TimeType):
         return max(left_type, right_type, key=lambda each: each.precision)
     if isinstance(left_type, st.FloatType | st.DoubleType):
         return st.DoubleType()

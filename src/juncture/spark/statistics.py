@@ -22,6 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from juncture.kernels.array_types import Floats, Ints
 from juncture.planner.statistics import GIVEN, KeySample, SideStats, Stats, against, combined, sampled_from
 from juncture.spark.exchange import packets
+from juncture.spark.frames import to_arrow, union_all
 from juncture.spark.input.sides import FileSide, FrameSide, SparkSide
 from juncture.spark.tasks.cuts import KeyRanges, Sample
 from juncture.spark.tasks.packets import read_packets
@@ -91,7 +92,7 @@ class Statistics:
 
     def _measure(self, in_detail: Mapping[Side, bool]) -> None:
         """Count some sides in one job, and measure sizes where `in_detail`."""
-        totals = self.totals(in_detail).toArrow()
+        totals = to_arrow(self.totals(in_detail))
         for name in in_detail:
             self.learn(name, "count", rows=totals[f"{name}_rows"][0].as_py())
             self.learn_totals(name, totals)
@@ -172,7 +173,7 @@ class Statistics:
         by_side, wanted = dict(zip(self.sides, placements, strict=True)), sample_rows(partitions)
         sampled = (self._picked(name, placement, wanted) for name, placement in by_side.items())
         tables: dict[str | None, list[pa.Table]] = {"left": [], "right": []}
-        for packet in read_packets(reduce(DataFrame.unionAll, sampled).toArrow().to_batches()):
+        for packet in read_packets(to_arrow(union_all(sampled)).to_batches()):
             tables[packet.side].append(packet.rows)
         picked = sum(table.num_rows for table in (*tables["left"], *tables["right"]))
         self.jobs.append(f"sampled {picked:,} rows of both sides")

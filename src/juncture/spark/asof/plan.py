@@ -44,6 +44,7 @@ from juncture.spark.exchange import (
     shuffled,
     task_output,
 )
+from juncture.spark.frames import to_arrow
 from juncture.spark.input.sides import FileSide, FrameSide, SparkSide, as_frames, reachable
 from juncture.spark.planning import Planning, PlanRequest
 from juncture.spark.schema import spark_schema
@@ -117,7 +118,7 @@ class AsofStatistics(Statistics):
         if not isinstance(self.sides[name], FrameSide) or self.of(name).provenance.get("row_bytes") != "assumed":
             return False
         in_detail = True  # Include sizes and the range of `on`.
-        self.learn_totals(name, self.totals({name: in_detail}).toArrow())
+        self.learn_totals(name, to_arrow(self.totals({name: in_detail})))
         self.jobs.append(f"measured the {name} side")
         return True
 

@@ -25,6 +25,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from juncture.kernels.array_types import Floats
 from juncture.planner.constants import Constants
 from juncture.planner.statistics import Resources
+from juncture.spark.frames import to_arrow, union_all
 from juncture.spark.sql import SPARK_HOW, Pairs, key_hash, salt_of
 from juncture.spark.statistics import SAMPLE_ROWS, Statistics, hot_groups
 from juncture.spec.schema import SIDES, How, Side
@@ -210,7 +211,7 @@ class EquiStatistics(Statistics):
     def keys(self, pairs: Pairs, how: How, cores: int) -> dict[Side, SampledKeys]:
         """Sample the keys that can match of both sides in one SQL job, and record the share of the hottest."""
         wanted = max(SAMPLE_ROWS, _SAMPLE_ROWS_PER_CORE * cores)
-        table = reduce(DataFrame.unionAll, (self._hashed(name, pairs, how, wanted) for name in self.sides)).toArrow()
+        table = to_arrow(union_all(self._hashed(name, pairs, how, wanted) for name in self.sides))
         sampled: dict[Side, SampledKeys] = {}
         for name in self.sides:
             mine = table.filter(pc.equal(table["side"], name))["key"]

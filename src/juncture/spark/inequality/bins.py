@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +27,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from juncture.kernels.array_types import Floats, Ints
 from juncture.planner.constants import Constants
 from juncture.planner.statistics import Resources
+from juncture.spark.frames import union_all
 from juncture.spark.sql import SPARK_HOW, Pairs, key_hash, salt_of
 from juncture.spark.statistics import hot_groups
 from juncture.spec.schema import SIDES, Side
@@ -380,7 +380,7 @@ class _BinJoin:
         for left, right in inputs:
             rows, others = (left, right) if side == "left" else (right, left)
             marks.append(rows.join(others, self._same_bin(), "left_semi").select(*decisive))
-        return reduce(lambda one, other: one.unionAll(other), marks)
+        return union_all(marks)
 
     def _swapped(self) -> DataFrame:
         """Return the pairs of right rows with left rows of lower levels."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import reduce
 from typing import ClassVar
 
 import numpy as np
@@ -23,6 +22,7 @@ from juncture.ordered.duration import NANOSECONDS
 from juncture.planner.algorithm import Algorithm, JoinFeatures
 from juncture.planner.statistics import Resources
 from juncture.spark.exchange import BuiltJoin, ShuffledJoin, packet_schemas, partition_count, task_output
+from juncture.spark.frames import to_arrow, union_all
 from juncture.spark.inequality.bins import Bins, SampledSide, choose_bins, equal_key_pairs, estimated_pairs, join_bins
 from juncture.spark.inequality.condition import inequality_pairs
 from juncture.spark.input.sides import as_frames, reachable_files
@@ -98,7 +98,7 @@ class InequalityStatistics(Statistics):
         With `measured`, which doubles the time, also find the longest of all rows, not only of the sampled ones.
         """
         parts = [self._placed(name, pairs) for name in self.sides]
-        table = reduce(DataFrame.unionAll, [*parts, *(self._lengths(pairs) if measured else ())]).toArrow()
+        table = to_arrow(union_all([*parts, *(self._lengths(pairs) if measured else ())]))
         left, right = (self._sampled(name, table, pairs) for name in self.sides)
         picked = pc.sum(pc.is_in(table["side"], pa.array(list(self.sides)))).as_py() or 0
         self.jobs.append(f"sampled {picked:,} rows of both sides{', and measured the longest' if measured else ''}")
@@ -109,7 +109,7 @@ class InequalityStatistics(Statistics):
         parts = self._lengths(pairs)
         if not parts:
             return sides
-        table = reduce(DataFrame.unionAll, parts).toArrow()
+        table = to_arrow(union_all(parts))
         self.jobs.append("measured the longest rows")
         left, right = (
             replace(side, widest=_longest(name, table, side.widest))

@@ -20,7 +20,7 @@ from juncture.inputs.files import Files
 from juncture.inputs.kinds import is_stream, kind_of
 from juncture.runtime.paths import check_folders
 from juncture.spark.input.sides import FileSide, FrameSide, SparkSide
-from juncture.spark.session.session import setting
+from juncture.spark.session.session import is_connect, setting
 from juncture.spec.schema import Side
 
 if TYPE_CHECKING:
@@ -54,9 +54,7 @@ def files_behind(frame: DataFrame, cores: int) -> FileSide | None:
     Needs a classic session whose driver is this process. Runs no job, but analyzes a plan several times if the paths of
     a scan have an unusual spelling. Raises `DataError` for scans of files of a Delta, Iceberg or Hudi table.
     """
-    from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
-
-    if not isinstance(frame, ClassicFrame) or _is_kept(frame):
+    if is_connect(frame) or _is_kept(frame):
         return None
     files = _local_files(frame.inputFiles())
     session = frame.sparkSession

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
@@ -19,6 +19,7 @@ from juncture.planner.many import ManyPlan, TablePlan
 from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.spark.asof.plan import check_table_order
 from juncture.spark.exchange import SHUFFLE_PARTITIONS, collected
+from juncture.spark.frames import union_all
 from juncture.spark.input.plain_scan import open_side
 from juncture.spark.input.sides import FrameSide, SparkSide, in_jvm
 from juncture.spark.many.query import ManyQuery, Placed, Steps, field_of, report_of, steps_of
@@ -130,7 +131,7 @@ def _counted(inputs: Sequence[tuple[str, SparkSide, SideStats]]) -> tuple[list[S
             names.append(name)
     if not frames:
         return stats, []
-    for row in collected(reduce(lambda one, other: one.unionAll(other), frames)).to_pylist():
+    for row in collected(union_all(frames)).to_pylist():
         side_stats = stats[row["place"]]
         stats[row["place"]] = replace(
             side_stats, rows=row["rows"], provenance={**side_stats.provenance, "rows": "count"}

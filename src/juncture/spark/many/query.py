@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from juncture.planner.tables import sharing, table_algorithms
 from juncture.spark.asof.plan import grouped_figures
 from juncture.spark.asof.plan import report_of as report_of_figures
 from juncture.spark.exchange import broadcast_side, finish, packets, partition_count, shuffled, task_output
+from juncture.spark.frames import union_all
 from juncture.spark.input.sides import FileSide, SparkSide
 from juncture.spark.schema import spark_schema
 from juncture.spark.tasks.cuts import even_cuts
@@ -187,7 +187,7 @@ class ManyQuery:
             finish(arrived, CountTables(step, memory_bytes=memory_bytes, output=output), schema)
             for arrived, step in inputs
         ]
-        return reduce(lambda one, other: one.unionAll(other), frames)
+        return union_all(frames)
 
     def _unshuffled(self) -> tuple[DataFrame, KeyStep]:
         """Return what tasks receive if all tables are broadcast, and their join."""
@@ -210,7 +210,7 @@ class ManyQuery:
     def _arrived(self, shuffle: Shuffle, sent: DataFrame) -> DataFrame:
         """Return the rows of the spine and of a shuffle's tables in their partitions."""
         every = [sent, *(self._sent(shuffle, each) for each in shuffle.tables)]
-        return shuffled(reduce(lambda one, other: one.unionAll(other), every), shuffle.partitions)
+        return shuffled(union_all(every), shuffle.partitions)
 
     def _sent(self, shuffle: Shuffle, placed: Placed | None = None) -> DataFrame:
         """Return the packets of the spine or of a table."""

@@ -24,7 +24,7 @@ from juncture.planner.statistics import Resources
 from juncture.spark.session.java import java_problem
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 _WORKER_MEMORY = "512m"  # Spark's default memory of a Python worker before it spills
@@ -77,6 +77,27 @@ def setting(session: SparkSession, name: str) -> str | None:
     return session.conf.get(name, None)
 
 
+def version_of(session: SparkSession) -> tuple[int, ...]:
+    """Return the major and minor version of Spark, on Connect the server's."""
+    return tuple(map(int, re.findall(r"\d+", session.version)[:2]))
+
+
+def is_connect(value: SparkSession | DataFrame) -> bool:
+    """Return whether a session or DataFrame is one of Spark Connect."""
+    return type(value).__module__.startswith("pyspark.sql.connect")
+
+
+def check_streams_run(session: SparkSession) -> None:
+    """Raise `PlanError` if Spark lacks the stateful operator of streaming joins."""
+    version = version_of(session)
+    if version < (4, 0):
+        raise PlanError(
+            f"A table is a streaming DataFrame of Spark {session.version}, but joins of streams need "
+            "transformWithState of Spark 4.0 or newer. Use a newer Spark, or jn.stream with Arrow schemas here.",
+            name="JN-SPARK-VERSION",
+        )
+
+
 def resources(session: SparkSession) -> Resources:
     """Return the number of concurrent tasks and the memory of each, without a job; raise `SpecError` for bad constants.
 
@@ -113,9 +134,7 @@ def _cores_by_settings(session: SparkSession) -> int | None:
 
 def _cores_by_context(session: SparkSession) -> int | None:
     """Return the default parallelism of a classic session, without a query; None on Spark Connect."""
-    if type(session).__module__.startswith("pyspark.sql.connect"):
-        return None
-    return int(session.sparkContext.defaultParallelism)
+    return None if is_connect(session) else int(session.sparkContext.defaultParallelism)
 
 
 def _cores_by_plan(session: SparkSession) -> int:
@@ -124,7 +143,7 @@ def _cores_by_plan(session: SparkSession) -> int:
         plan = session.sql("EXPLAIN SELECT * FROM range(0, 9)").collect()[0][0]
     except PySparkException as error:
         # Spark rejects explain() while it collects the tables of a declarative pipeline.
-        if error.getCondition() != "UNSUPPORTED_PIPELINE_SPARK_SQL_COMMAND":
+        if "UNSUPPORTED_PIPELINE_SPARK_SQL_COMMAND" not in str(error):
             raise
         plan = ""
     splits = re.search(r"splits=(?:Some\()?(\d+)", plan)
