@@ -44,6 +44,7 @@ def explained(
         if rows is not None:
             lines.append(f"  about {rows:,} rows at {rates[side]:,} per step, while both sides advance together")
     lines.append(f"emitted: {emission_text(join)}")
+    lines.append(f"results in the order: {result_order_text(join, orders)}")
     return "\n".join(lines)
 
 
@@ -52,6 +53,13 @@ def emission_text(join: Resolved) -> str:
     if join.spec.ranks_matches:
         return "left rows once no future row can change their match"
     return "left rows once no future row can be in their window" if join.aggregates else EMISSIONS[join.how]
+
+
+def result_order_text(join: Resolved, orders: Mapping[Side, Sequence[SideOrder]]) -> str:
+    """Return the orders in which results advance, see `StreamJoin.output_position`."""
+    if join.how in ("right", "full") or not orders["left"]:
+        return "none"
+    return "; ".join(order.text for order in orders["left"]) + ", up to output_position()"
 
 
 def order_text(order: SideOrder) -> str:

@@ -208,6 +208,52 @@ class StreamJoin:
             self._ready += self._operator.expire(side)
         return self._results()
 
+    def output_position(self) -> list[Any]:
+        """Return the least value that future results can have in each order of the left side.
+
+        Pass it to `advance` of a join whose left rows are these results. That join needs as many orders, with a delay
+        that no result exceeds, such as the range of the values: results arrive in no order, but none is late.
+
+        Returns
+        -------
+        list
+            A value per order. None if there is none: before the first left row, while results of a failed `push` are
+            still to be returned, and when there are no future results. Takes time in proportion to the stored left
+            rows.
+
+        Raises
+        ------
+        PlanError
+            If ``how`` is ``"right"`` or ``"full"``, whose results include rows without a left row.
+
+        Examples
+        --------
+        >>> import juncture as jn
+        >>> import pyarrow as pa
+        >>> schema = pa.schema({"t": pa.int64()})
+        >>> join = jn.stream(schema, schema, jn.Asof(on="t"), left_order=jn.Order("t"), right_order=jn.Order("t"))
+        >>> join.push(left=pa.table({"t": [3, 8]}), right=pa.table({"t": [5]}))[0].to_pylist()
+        [{'t': 3}]
+        >>> join.output_position()  # the row with 8 may still get a better match
+        [8]
+        """
+        if self.setup.spec.how in ("right", "full"):
+            raise PlanError(
+                f"output_position() needs results with a left row each, but how={self.setup.spec.how!r} also emits "
+                "right rows alone. Pass how='left' or 'inner'.",
+                name="JN-STREAM-HOW",
+            )
+        orders = self._plan.orders["left"]
+        if self._ready or self._unreturned:
+            return [None] * len(orders)
+        stored = [each.living()[0] for each in self._operator.stores["left"].batches()]
+        frontier = self._frontiers["left"]
+        future = [None] * len(orders) if frontier.ended else frontier.least
+        return [
+            order.least_value(stored, may_come=not frontier.ended, future=code)
+            for order, code in zip(orders, future, strict=True)
+        ]
+
     def codes_of(self, side: Side, value: object) -> list[int | None]:
         """Return the codes of a value, or of a list of values, in the orders of a side; as `advance`."""
         orders = self._plan.orders[side]

@@ -24,7 +24,7 @@ from juncture.predicate.intervals.interval import Interval, interval
 from juncture.predicate.language import build
 from juncture.predicate.language.nodes import FALSE, Column, Literal, Node, columns
 from juncture.predicate.language.parse import parse_expression
-from juncture.predicate.language.python_values import literal_of
+from juncture.predicate.language.python_values import literal_of, python_value
 from juncture.predicate.language.types import TIME_STEPS, Type, Value, arrow_type
 from juncture.spec.distance import in_steps
 from juncture.spec.resolved import Resolved
@@ -172,6 +172,22 @@ class SideOrder:
         if own.kind == "timestamp":
             return exact * TIME_STEPS[own.unit] / TIME_STEPS[data_type.unit]
         return exact * 10**own.scale if own.kind == "decimal" else exact
+
+    def least_value(self, stored: Sequence[pa.RecordBatch], *, may_come: bool, future: int | None) -> Any:
+        """Return the first value of stored rows, and of rows that ``may_come``, whose codes are at least ``future``.
+
+        It is a Python value; None if it is unknown or there are no rows.
+        """
+        if may_come and future is None:
+            return None
+        codes = [] if future is None else [future]
+        for batch in stored:
+            own, valid = self.codes(batch)
+            own = own if valid is None else own[valid]
+            codes += [int(own.min())] if len(own) else []
+        if not codes:
+            return None
+        return python_value(self.value_of(min(codes)), self.node.type, up=self.order.descending)
 
     def value_of(self, code: int) -> Value:
         """Return the value of a code, in steps of the expression's type (decimals as fractions)."""
