@@ -74,7 +74,7 @@ def test_each_answer_has_its_changes(opened):
         "ratios": {(1, 4): 1, (1, 3): 1},
     }
     assert runtime.last() is None
-    assert sum(isinstance(each, JoinOperator) for each in runtime.flow.graph.operators) == 1
+    assert sum(isinstance(each, JoinOperator) for each in runtime.dataflow.graph.operators) == 1
     expected = {
         "rows": {(2, "Eve", 6): 1},
         "sums": {("Eve", 6): 1},

@@ -141,19 +141,19 @@ class Viewed:
         """Have an epoch refused, which has to leave no trace."""
         row = tabled([(77, 77, "not there", Decimal("7.77"), 77.0)], SCHEMAS["a"])
         gone = row.append_column("_weight", pa.array([-1], pa.int64()))
-        run = self.view._runtime.flow.run
+        run = self.view._runtime.dataflow.run
 
         def failing(given: Any) -> Any:
             run(given)
             raise RuntimeError("on purpose")
 
-        self.view._runtime.flow.run = failing
+        self.view._runtime.dataflow.run = failing
         try:
             self.view.apply(**changes)
         except RuntimeError:
             pass
         finally:
-            self.view._runtime.flow.run = run
+            self.view._runtime.dataflow.run = run
         if "a" in self.view._graph.inputs:
             try:
                 self.view.apply(a=gone)

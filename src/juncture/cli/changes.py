@@ -109,9 +109,9 @@ def _follow(follower: Follower, source: PipesSource) -> None:
         while not source.is_ended:
             follower.step()
     except (DataError, SchemaError) as error:
-        if not source.place:
+        if not source.location:
             raise
-        raise type(error)(f"{error.message} The epoch is {source.place}.", name=error.name) from error
+        raise type(error)(f"{error.message} The epoch is {source.location}.", name=error.name) from error
     except KeyboardInterrupt:
         messages().print("Interrupted. Complete epochs were written.")
         raise typer.Exit(130) from None

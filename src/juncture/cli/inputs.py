@@ -96,27 +96,27 @@ def as_parquet(path: str, *, side: str, reading: Reading, folder: Path) -> Files
     """
     copied = _copied(path, side, folder)
     file_format = _format(path, side, reading.named) if copied is None else _format_inside(copied, reading.named)
-    shown = "standard input" if path == STANDARD_INPUT else path
+    user_path = "standard input" if path == STANDARD_INPUT else path
     path = path if copied is None else str(copied)
     target = folder / f"{side}.parquet"
-    with _with_user_path(shown, path):
+    with _with_user_path(user_path, path):
         if file_format == "arrow":
-            with step(f"Reading {shown}"):
+            with step(f"Reading {user_path}"):
                 _read_arrow(paths_of(path, f"{side} input"), target)
         elif file_format != "parquet":
-            _read_text(path, shown, side, file_format, reading.text, target)
+            _read_text(path, user_path, side, file_format, reading.text, target)
     stored = Files(path, "parquet", reading.union_by_name) if file_format == "parquet" else Files(target, "parquet")
-    return _cast(stored, shown, reading.casts, folder / f"{side}-cast.parquet") if reading.casts else stored
+    return _cast(stored, user_path, reading.casts, folder / f"{side}-cast.parquet") if reading.casts else stored
 
 
 @contextmanager
-def _with_user_path(shown: str, path: str) -> Iterator[None]:
+def _with_user_path(user_path: str, path: str) -> Iterator[None]:
     try:
         yield
     except JunctureError as error:
-        if shown == path:
+        if user_path == path:
             raise
-        raise type(error)(error.message.replace(path, shown), name=error.name) from error.__cause__
+        raise type(error)(error.message.replace(path, user_path), name=error.name) from error.__cause__
 
 
 def _format(path: str, side: str, named: str | None) -> Format:
@@ -157,14 +157,14 @@ def _format_inside(file: Path, named: str | None) -> Format:
         return format_of_start(stream.read(_PEEK_BYTES))
 
 
-def _read_text(path: str, shown: str, side: str, file_format: Format, options: TextOptions, target: Path) -> None:
+def _read_text(path: str, user_path: str, side: str, file_format: Format, options: TextOptions, target: Path) -> None:
     # Imported late, so that errors in arguments are reported at once.
     from juncture.files.text.read import TextFiles
 
     files = files_of(path, f"{side} input")
     packed = any(Path(file.path).suffix.lower() in COMPRESSED for file in files)
     total = None if packed else 2 * sum(file.size_bytes for file in files)
-    with step(f"Reading {shown}", total=total) as reading:
+    with step(f"Reading {user_path}", total=total) as reading:
         replace(TextFiles.of(files, file_format, options), advance=reading.advance).write_parquet(target)
 
 
@@ -178,7 +178,7 @@ def _read_arrow(files: list[Path], target: Path) -> None:
             writer.write_batch(batch)
 
 
-def _cast(files: Files, shown: str, types: Mapping[str, pa.DataType], target: Path) -> Files:
+def _cast(files: Files, user_path: str, types: Mapping[str, pa.DataType], target: Path) -> Files:
     from pyarrow.parquet import ParquetWriter
 
     from juncture.runtime.parquet import ParquetSource
@@ -189,7 +189,7 @@ def _cast(files: Files, shown: str, types: Mapping[str, pa.DataType], target: Pa
         return files
     schema = pa.schema([each.with_type(types.get(each.name, each.type)) for each in source.schema])
 
-    with step(f"Converting {shown}"), ParquetWriter(target, schema) as writer:
+    with step(f"Converting {user_path}"), ParquetWriter(target, schema) as writer:
         for part in range(len(source.part_rows)):
             for batch in source.read(part, source.schema.names):
                 writer.write_batch(_converted(batch, schema))

@@ -175,18 +175,15 @@ def run(
     juncture run --changes --engine local --poll-interval 5s[/dim]
     """
     chosen = engine_of(engine)
+    problem = None
     if chosen == "local" and (master or remote or is_stream):
-        raise SpecError(
-            "--master, --remote and --stream need Spark, but --engine is local. Remove them, or --engine local.",
-            name="JN-ARGUMENT-CONFLICT",
-        )
-    if is_stream and of_changes:
-        raise SpecError("--stream and --changes exclude each other. Pass one of them.", name="JN-ARGUMENT-CONFLICT")
-    if memory is not None and chosen == "spark":
-        raise SpecError(
-            "--memory limits joins in this process, but --engine is spark. Remove it, or pass --engine local.",
-            name="JN-ARGUMENT-CONFLICT",
-        )
+        problem = "--master, --remote and --stream need Spark, but --engine is local. Remove them, or --engine local."
+    elif is_stream and of_changes:
+        problem = "--stream and --changes exclude each other. Pass one of them."
+    elif memory is not None and chosen == "spark":
+        problem = "--memory limits joins in this process, but --engine is spark. Remove it, or pass --engine local."
+    if problem is not None:
+        raise SpecError(problem, name="JN-ARGUMENT-CONFLICT")
     from juncture.pipeline.pipeline import poll_interval_ms
 
     poll_ms = poll_interval_ms(poll_interval, argument="--poll-interval")
@@ -202,12 +199,7 @@ def run(
     elif chosen == "local":
         report = pipeline.run(force=force, memory=memory, watch=step, **sinks)
     else:
-        from juncture.cli.spark import step_on
-
-        with ExitStack() as stack:
-            # Spark starts if there is work.
-            started = cache(lambda: stack.enter_context(session(pipeline, master, remote)))
-            report = pipeline.run(started, force=force, watch=lambda what: step_on(started(), what), **sinks)
+        report = _run_on_spark(pipeline, master, remote, force=force, **sinks)
     _show(report, as_json=as_json)
 
 
@@ -221,6 +213,16 @@ def session(pipeline: Any, master: str | None, remote: str | None, *, is_stream:
     settings |= {name: str(value) for name, value in pipeline.file.spark.items()}
     with spark_session(master=master, remote=remote, settings=settings) as started:
         yield started
+
+
+def _run_on_spark(pipeline: Any, master: str | None, remote: str | None, **arguments: Any) -> RunReport:
+    from juncture.cli.spark import step_on
+
+    with ExitStack() as stack:
+        # Spark starts only if a sink has to be written.
+        started = cache(lambda: stack.enter_context(session(pipeline, master, remote)))
+        report: RunReport = pipeline.run(started, watch=lambda what: step_on(started(), what), **arguments)
+        return report
 
 
 def _finished(pipeline: Any, queries: Any) -> RunReport:

@@ -115,8 +115,8 @@ class RangedSource(PostgresSource):
                     continue
                 if taken.is_truncated:
                     raise DataError(
-                        f"Table {self.table.shown} was truncated, and the log does not have the rows that this "
-                        "removed. Start the query with a new checkpoint, output and slot. Use DELETE instead of "
+                        f"Table {self.table.full_name} was truncated, and the log does not have the rows that "
+                        "this removed. Start the query with a new checkpoint, output and slot. Use DELETE instead of "
                         "TRUNCATE.",
                         name="JN-TABLE-TRUNCATED",
                     )

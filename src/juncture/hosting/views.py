@@ -131,7 +131,7 @@ class ViewBucket(View):
 
     def __init__(self, setup: ViewSetup, progress: Mapping[str, Any] | None) -> None:
         super().__init__(setup)
-        self._tables = self._runtime.flow.tables
+        self._tables = self._runtime.dataflow.tables
         self._is_restored = progress is None
         if progress is not None:
             self._runtime.position = Position(**progress["position"])
@@ -154,7 +154,7 @@ class ViewBucket(View):
         if not self._is_restored:
             for table in self._tables.values():
                 table.loaded()
-            self._runtime.flow.restored()
+            self._runtime.dataflow.restored()
             self._is_restored = True
 
     def step(self, packets: Iterable[Packet]) -> list[pa.RecordBatch]:
@@ -168,7 +168,7 @@ class ViewBucket(View):
             self._new_rows += packet.rows.num_rows
         sources = self._plan.setup.sources
         streams = {
-            name.lower(): self._runtime.flow.read(
+            name.lower(): self._runtime.dataflow.read(
                 name.lower(), tables, pa.schema([sources[name].schema.field(each) for each in self.columns(name)]), name
             )
             for name, tables in changes.items()

@@ -116,7 +116,7 @@ class Dataflow:
         return {name: outputs[operator] for name, operator in self.graph.answers.items()}
 
     def _inputs(self, operator: ViewOperator) -> list[ViewOperator]:
-        return [self.bridges.get((operator, place), each) for place, each in enumerate(operator.inputs)]
+        return [self.bridges.get((operator, index), each) for index, each in enumerate(operator.inputs)]
 
     def read(self, source: str, changes: Any, schema: pa.Schema, name: str) -> Iterator[ChangeBatch]:
         """Yield the changes of a source, named in messages: the columns that are read, in their working types."""
@@ -124,7 +124,7 @@ class Dataflow:
         columns = () if scan is None else [(_place(schema.names, column), each) for column, each in scan.columns]
         for batch, weights in read_changes(changes, schema, name):
             if scan is not None and batch.num_rows:
-                arrays = [converted(batch.column(place), data_type) for place, data_type in columns]
+                arrays = [converted(batch.column(index), data_type) for index, data_type in columns]
                 yield ChangeBatch(batch_of(arrays, self.graph.inputs[source].schema), weights)
 
     def table(self, source: str) -> pa.Table:
@@ -133,10 +133,10 @@ class Dataflow:
         table = table_of(rows.arrangement.living(), rows.schema)
         return table.rename_columns([column for column, _ in self.graph.scans[source].columns])
 
-    def part_hashes(self, operator: ViewOperator, place: int, batch: pa.RecordBatch) -> Words:
+    def part_hashes(self, operator: ViewOperator, index: int, batch: pa.RecordBatch) -> Words:
         """Return the hashes that divide the rows of an input of an operator into parts."""
         with self._readable_errors(operator):
-            return operator.part_hashes(place, batch)
+            return operator.part_hashes(index, batch)
 
     @contextmanager
     def _readable_errors(self, operator: ViewOperator) -> Iterator[None]:
@@ -164,14 +164,14 @@ class Dataflow:
         """
         if name not in self._orders:
             return batches
-        place, order, source = self._orders[name]
+        index, order, source = self._orders[name]
         frontier = least = MIN_CODE
         if name in before.greatest:
             frontier, least = (each(before.greatest[name]) for each in (order.frontier, order.repair_frontier))
         changes = []
         for change in batches:
             batch, weights = change
-            codes = order.codes(batch.column(place))
+            codes = order.codes(batch.column(index))
             if codes is None:
                 raise DataError(
                     f"The {what} have null or NaN in their order {order.column!r}, so the view cannot forget rows by "
@@ -184,7 +184,7 @@ class Dataflow:
             is_repaired = (codes >= least) & (codes < frontier)
             after.repaired[name] = after.repaired.get(name, 0) + int(counts[is_repaired].sum())
             if len(rows) < len(codes) and source.late == "error":
-                value = batch.column(place)[int(np.argmin(codes))]
+                value = batch.column(index)[int(np.argmin(codes))]
                 raise DataError(
                     f"The {what} are late: {order.column!r} is {value}, but the frontier is {order.value(least)[0]}. "
                     "These changes were not applied. Pass a greater delay to jn.Order, or late='count'.",

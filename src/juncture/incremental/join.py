@@ -197,7 +197,7 @@ class ChangeJoin(MaintainedQuery):
 
     @property
     def _operator(self) -> StoredJoinOperator:
-        operator = self._runtime.flow.graph.answers[ANSWER]
+        operator = self._runtime.dataflow.graph.answers[ANSWER]
         assert isinstance(operator, StoredJoinOperator)
         return operator
 

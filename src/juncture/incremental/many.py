@@ -176,7 +176,7 @@ class ManyChangeJoin(MaintainedQuery):
 
     def _read(self, name: str, changes: Any) -> Iterator[ChangeBatch]:
         """Yield changes of a table, in the types of stored rows."""
-        schema = self._runtime.flow.graph.source_rows[name].schema
+        schema = self._runtime.dataflow.graph.source_rows[name].schema
         for batch, weights in [] if changes is None else read_changes(changes, self.setup.schema(name), name):
             if batch.num_rows:
                 yield ChangeBatch(project(batch, schema), weights)

@@ -60,7 +60,7 @@ _SCATTERED_ROWS = 1 << 17
 class FirstRows:
     """The first rows of some operators: by source, which sources never change, and what locates them."""
 
-    flow: Dataflow
+    dataflow: Dataflow
     streams: Mapping[str, Iterable[ChangeBatch]]
     static: Collection[str]
     locate: Locate
@@ -68,8 +68,8 @@ class FirstRows:
 
 def load_all(first: FirstRows, tables: StateTables | None, write: Write, report: Report | None) -> Batches:
     """Load the first rows of a query, and return its answers, in a temporary file if the rows exceed the memory."""
-    join = next(iter(first.flow.graph.answers.values()))
-    if isinstance(join, StoredJoinOperator) and tuple(first.flow.graph.inputs) == SIDES:
+    join = next(iter(first.dataflow.graph.answers.values()))
+    if isinstance(join, StoredJoinOperator) and tuple(first.dataflow.graph.inputs) == SIDES:
         return _JoinLoader(first, tables, write, report, join).load()
     return _Loader(first, tables, write, report).load()
 
@@ -94,10 +94,10 @@ def _load_pieces(first: FirstRows, tables: StateTables | None, size: PieceSize) 
             if not is_first:
                 tables.after_piece()
         is_first = False
-        outputs = first.flow.run({source: first.locate(source, rows) for source, rows in piece.items()})
-        first.flow.commit()
+        outputs = first.dataflow.run({source: first.locate(source, rows) for source, rows in piece.items()})
+        first.dataflow.commit()
         yield outputs
-        size.adapt(sum(len(weights) for rows in piece.values() for _, weights in rows), first.flow.most_rows)
+        size.adapt(sum(len(weights) for rows in piece.values() for _, weights in rows), first.dataflow.most_rows)
 
 
 class _Loader:
@@ -125,7 +125,7 @@ class _Loader:
         return math.inf if self._tables is None else self._tables.policy.initial_bytes
 
     def _load_in_memory(self, rows: Mapping[str, ChangeBatches]) -> Batches:
-        size, graph = _piece_size(self._tables), self._first.flow.graph
+        size, graph = _piece_size(self._tables), self._first.dataflow.graph
         first, *others = list(_load_pieces(replace(self._first, streams=rows), self._tables, size))
         if self._tables is not None:
             self._tables.after_piece()
@@ -135,7 +135,7 @@ class _Loader:
     # In stages
 
     def _load_in_stages(self, tables: StateTables, streams: Mapping[str, Iterable[ChangeBatch]]) -> Batches:
-        folder, graph = tables.errors.folder / "parts", self._first.flow.graph
+        folder, graph = tables.errors.folder / "parts", self._first.dataflow.graph
         shutil.rmtree(folder, ignore_errors=True)
         try:
             folder.mkdir()
@@ -165,13 +165,13 @@ class _Loader:
         spools: Mapping[str, _Spool],
         answers: Mapping[str, _AnswerFile],
     ) -> None:
-        size, graph = _piece_size(tables), stage.flow.graph
+        size, graph = _piece_size(tables), stage.dataflow.graph
         inputs = {name: spools[name] for name in stage.hashes}
         for source in stage.hashes.keys() & streams.keys():
             inputs[source].add(streams[source], partial(self._notify, source))
         for spool in inputs.values():
             spool.close()
-        first = FirstRows(stage.flow, {}, stage.static, self._located)
+        first = FirstRows(stage.dataflow, {}, stage.static, self._located)
         if not stage.has_parts:
             rows = {source: streams.get(source, ()) for source in graph.inputs}
             rows |= {name: spool.rows(range(_PARTS)) for name, spool in inputs.items()}
@@ -193,13 +193,13 @@ class _Loader:
                 _pass_on(stage, outputs, spools)
                 for name in answers.keys() & outputs.keys():
                     answers[name].add(self._write(name, outputs[name]))
-            tables.append(each.arrangement for each in stage.flow.tables.values())
+            tables.append(each.arrangement for each in stage.dataflow.tables.values())
             self._notify("output", some.stop, _PARTS)
         tables.finish_append()
 
     def _located(self, source: str, rows: ChangeBatches) -> ChangeBatches:
         # Rows of other stages are located already.
-        return self._first.locate(source, rows) if source in self._first.flow.graph.inputs else rows
+        return self._first.locate(source, rows) if source in self._first.dataflow.graph.inputs else rows
 
     def _notify(self, phase: str, done: int, total: int) -> None:
         if self._report is not None:
@@ -212,7 +212,7 @@ def _pass_on(stage: Stage, outputs: ChangesByName, spools: Mapping[str, _Spool])
         batches = outputs[name]
         if any((weights < 0).any() for _, weights in batches):
             # A join may return the delete of a row before its insert.
-            batches = consolidated(batches, stage.flow.graph.answers[name].schema)
+            batches = consolidated(batches, stage.dataflow.graph.answers[name].schema)
         spools[name].add(batches)
 
 
@@ -332,23 +332,25 @@ class _JoinLoader(_Loader):
         return {ANSWER: answer}
 
     def _concatenator(self, side: Side, changes: ChangeBatches) -> RunConcatenator:
-        own = self._join.sides[side]
+        join_side = self._join.sides[side]
         batches = [batch for batch, _ in changes]
-        has_all = [all(not batch.column(place).null_count for batch in batches) for place in range(len(own.schema))]
-        lines = len(own.nothing.codes), own.arrangement.lines
+        has_all = [
+            all(not batch.column(index).null_count for batch in batches) for index in range(len(join_side.schema))
+        ]
+        lines = len(join_side.nothing.codes), join_side.arrangement.lines
         rows = sum(batch.num_rows for batch in batches)
-        return RunConcatenator(rows, own.schema, has_all, lines, own.arrangement.matching)
+        return RunConcatenator(rows, join_side.schema, has_all, lines, join_side.arrangement.matching)
 
 
 def _gathered(changes: Iterator[ChangeBatch], most_bytes: float) -> tuple[ChangeBatches, float]:
     """Return changes up to about ``most_bytes``, and the bytes that remain: none if there may be more changes."""
-    found = []
+    gathered = []
     for change in changes:
-        found.append(change)
+        gathered.append(change)
         most_bytes -= change.rows.nbytes + ROW_BYTES * change.rows.num_rows
         if most_bytes <= 0:
             break
-    return found, most_bytes
+    return gathered, most_bytes
 
 
 def _in_parts(
@@ -368,14 +370,14 @@ def _in_parts(
         for side, batches in changes.items()
     }
     for part in range(1 << bits):
-        found: dict[Side, ChangeBatches] = {side: [] for side in SIDES}
+        part_changes: dict[Side, ChangeBatches] = {side: [] for side in SIDES}
         for side in SIDES:
             for batch, weights, are_one, order, ends in ordered[side]:
                 here = order[ends[part] : ends[part + 1]]
                 if len(here):
-                    own = weights[: len(here)] if are_one else weights[here]
-                    found[side].append(ChangeBatch(rows_of(batch, array_of(here, pa.int32())), own))
-        yield found
+                    row_weights = weights[: len(here)] if are_one else weights[here]
+                    part_changes[side].append(ChangeBatch(rows_of(batch, array_of(here, pa.int32())), row_weights))
+        yield part_changes
 
 
 def _by_part(hashes: Words, bits: int) -> tuple[Codes, Ints]:

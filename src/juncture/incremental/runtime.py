@@ -68,16 +68,16 @@ class Runtime:
     ) -> None:
         self._query = query
         self._write = write
-        self.flow = Dataflow(query.graph(), query.ordered)
+        self.dataflow = Dataflow(query.graph(), query.ordered)
         self._identity = None if query.identity is None else query.identity()
         self.position = Position(0, None, dict.fromkeys(query.sources, 0))
         self._is_closed = False
         self._is_whole = True
-        self._last: Batches | None = {name: [] for name in self.flow.graph.answers}
+        self._last: Batches | None = {name: [] for name in self.dataflow.graph.answers}
         self.store: Store | None = None
         self.tables: StateTables | None = None
         if store is not None:
-            self.store = store(self.flow.graph.stored_schemas)
+            self.store = store(self.dataflow.graph.stored_schemas)
             try:
                 self.tables = self._tables_in(self.store)
                 self._restore(self.store, self.tables)
@@ -86,7 +86,7 @@ class Runtime:
                 raise
 
     def _tables_in(self, store: Store) -> StateTables:
-        return StateTables(store, self.flow.tables, lambda: self.flow.others_bytes)
+        return StateTables(store, self.dataflow.tables, lambda: self.dataflow.others_bytes)
 
     # Opening
 
@@ -96,13 +96,13 @@ class Runtime:
         if position is None:
             return
         tables.open()
-        self.flow.restored()
+        self.dataflow.restored()
         for epochs in combined(store.epochs(), _REPLAYED_ROWS):
             try:
                 self._replay(epochs, tables)
             except DataError:
                 # Rows of different epochs met. One by one, the epochs succeed as they did before.
-                self.flow.abandon()
+                self.dataflow.abandon()
                 tables.drop()
                 for epoch in epochs:
                     self._replay([epoch], tables)
@@ -116,7 +116,7 @@ class Runtime:
             for source, batches in epoch.items():
                 changes_by_name.setdefault(source, []).extend(batches)
         for source, batches in changes_by_name.items():
-            delta, (_, unmatched) = self.flow.graph.source_rows[source].located(batches)
+            delta, (_, unmatched) = self.dataflow.graph.source_rows[source].located(batches)
             if unmatched.any():
                 raise StateError(
                     f"The {self._query.kind} is damaged: its log has {self._query.sources[source]} that delete rows "
@@ -124,8 +124,8 @@ class Runtime:
                     name="JN-STATE-DAMAGED",
                 )
             changes_by_name[source] = [delta.changes]
-        self.flow.run(changes_by_name, wants_answers=False)
-        self.flow.commit()
+        self.dataflow.run(changes_by_name, wants_answers=False)
+        self.dataflow.commit()
         tables.after_epoch(None)
 
     # Epochs
@@ -146,23 +146,23 @@ class Runtime:
                 changes_by_name[source] = self._located(source, list(each), position)
             answers = {
                 name: self._write(name, self._summed(batches))
-                for name, batches in self.flow.run(changes_by_name).items()
+                for name, batches in self.dataflow.run(changes_by_name).items()
             }
             if self.store is not None:
                 self.store.commit(position, changes_by_name, answers)
             self.position = position
         except BaseException:
-            self.flow.abandon()
+            self.dataflow.abandon()
             if self.tables is not None:
                 self.tables.drop()
             self._check_whole()
             raise
         self._last = answers
         try:
-            self.flow.commit()
+            self.dataflow.commit()
             if self.tables is not None:
                 self.tables.after_epoch(position)
-            self.flow.forget(position)
+            self.dataflow.forget(position)
         except BaseException:
             # The epoch is committed. Close, because a retry would apply it twice.
             self.close()
@@ -191,7 +191,7 @@ class Runtime:
         position = self.position.next(offset)
         self._is_whole = False
         try:
-            first = FirstRows(self.flow, streams, self._query.static, partial(self._located, position=position))
+            first = FirstRows(self.dataflow, streams, self._query.static, partial(self._located, position=position))
             answers = load_all(first, self.tables, self._write, report)
             if self.tables is not None:
                 self.tables.checkpoint(position)
@@ -205,11 +205,11 @@ class Runtime:
 
     def _located(self, source: str, batches: ChangeBatches, position: Position) -> ChangeBatches:
         """Return the applicable changes of a source, and count late ones and unmatched deletes in the next position."""
-        if source not in self.flow.graph.source_rows:
+        if source not in self.dataflow.graph.source_rows:
             return []
-        batches = self.flow.in_time(source, batches, self.position, position, self._query.sources[source])
+        batches = self.dataflow.in_time(source, batches, self.position, position, self._query.sources[source])
         with one_epoch(self._query.sources[source]):
-            delta, (batch, counts) = self.flow.graph.source_rows[source].located(batches)
+            delta, (batch, counts) = self.dataflow.graph.source_rows[source].located(batches)
         if counts.any() and self._query.unmatched_deletes == "error":
             raise DataError(
                 f"The {self._query.sources[source]} delete a row that does not exist ({int(counts.sum()):,} in all): "
@@ -221,7 +221,7 @@ class Runtime:
         return [delta.changes] if len(delta) else []
 
     def _shown_row(self, source: str, batch: pa.RecordBatch, row: int) -> dict[str, Any]:
-        scan = self.flow.graph.scans.get(source)
+        scan = self.dataflow.graph.scans.get(source)
         names = batch.schema.names if scan is None else [column for column, _ in scan.columns]
         return dict(zip(names, batch.slice(row, 1).to_pylist()[0].values(), strict=True))
 
@@ -233,7 +233,7 @@ class Runtime:
             self.close()
 
     def _reset(self) -> None:
-        self.flow = Dataflow(self._query.graph(), self._query.ordered)
+        self.dataflow = Dataflow(self._query.graph(), self._query.ordered)
         if self.store is not None and self.tables is not None:
             self.tables.close(None)
             self.store.keep_only([])
@@ -269,15 +269,15 @@ class Runtime:
                 return new._located(source, batches, position) if source in tables else batches
 
             load_part(FirstRows(Dataflow(part), streams, static, locate), new.tables)
-            new.flow.restored()
+            new.dataflow.restored()
             answers = {}
-            for name, answer in new.flow.graph.answers.items():
-                old = self.flow.graph.answers.get(name) if is_alike else None
+            for name, answer in new.dataflow.graph.answers.items():
+                old = self.dataflow.graph.answers.get(name) if is_alike else None
                 answers[name] = new._write(name, _difference(old, answer))
             stored_answers = answers if is_alike else None
             if new.tables is not None:
                 assert self.store is not None
-                commit = partial(self.store.replace, identity, new.flow.graph.stored_schemas, stored_answers)
+                commit = partial(self.store.replace, identity, new.dataflow.graph.stored_schemas, stored_answers)
                 new.tables.checkpoint(position, commit)
         except BaseException:
             if self.store is not None and self.tables is not None:
@@ -300,7 +300,7 @@ class Runtime:
         self.store, self.tables = old.store, self._tables_in(old.store)
         self.tables.open(
             {
-                self.flow.table_name(each, name): old.flow.table_name(twin, name)
+                self.dataflow.table_name(each, name): old.dataflow.table_name(twin, name)
                 for each, twin in replacement.kept.items()
                 for name in each.tables
             }
@@ -316,17 +316,17 @@ class Runtime:
         self.check_open()
         if self.store is None or not self.position.epoch:
             return self._last
-        batches = {name: self.store.last(name) for name in self.flow.graph.answers}
+        batches = {name: self.store.last(name) for name in self.dataflow.graph.answers}
         last = {name: each for name, each in batches.items() if each is not None}
         return last if len(last) == len(batches) else None
 
     def living(self, name: str) -> Iterator[ChangeBatch]:
         """Yield the distinct rows of an answer with their weights, if an operator stores them."""
-        return self.flow.graph.answers[name].living()
+        return self.dataflow.graph.answers[name].living()
 
     def rows(self, source: str) -> Iterator[ChangeBatch]:
         """Yield the distinct rows of a source with their weights."""
-        return self.flow.graph.source_rows[source].arrangement.living()
+        return self.dataflow.graph.source_rows[source].arrangement.living()
 
     def check_open(self) -> None:
         """Raise `PlanError` if the query is closed, or `StateError` if an error interrupted an epoch."""

@@ -23,19 +23,19 @@ class Stage:
 
     Attributes
     ----------
-    flow
+    dataflow
         Runs the operators. The rows that other stages pass to it are sources too.
     has_parts
-        Whether rows whose hashes differ do not meet in any operator.
+        Whether no operator combines rows whose hashes differ.
     static
         The sources that never change.
     hashes
-        By source, what divides its rows into parts. Without parts, only the sources that are other stages.
+        By source, the function that divides its rows into parts. Without parts, only the sources that are other stages.
     passed
         The outputs that are sources of other stages, by their names there.
     """
 
-    flow: Dataflow
+    dataflow: Dataflow
     has_parts: bool
     static: set[str] = field(default_factory=set)
     hashes: dict[str, Hashes | None] = field(default_factory=dict)
@@ -46,46 +46,51 @@ def stages_of(graph: OperatorGraph, static: Collection[str]) -> list[Stage]:
     """Return the operators in stages, each after those that it reads."""
     owners: dict[ViewOperator, ViewOperator] = {entry: _owner(graph, source) for source, entry in graph.inputs.items()}
     stages: list[Stage] = []
-    place: dict[ViewOperator, int] = {}
+    stage_index: dict[ViewOperator, int] = {}
     for number, operators in enumerate(_groups(graph, owners)):
         part = OperatorGraph()
         part.operators, part.scans, part.domains = operators, graph.scans, graph.domains
         stages.append(Stage(Dataflow(part), all(_keeps_parts(each, operators, owners) for each in operators)))
-        place |= dict.fromkeys(operators, number)
+        stage_index |= dict.fromkeys(operators, number)
     unchanging: set[ViewOperator] = {entry for source, entry in graph.inputs.items() if source in static}
     entries: dict[tuple[Stage, ViewOperator, object], ViewOperator] = {}
     for operator in graph.operators:
-        stage = stages[place[operator]]
+        stage = stages[stage_index[operator]]
         if unchanging.issuperset(operator.inputs) and operator not in owners:
             unchanging.add(operator)
         for position, each in enumerate(operator.inputs):
-            if place[each] == place[operator]:
+            if stage_index[each] == stage_index[operator]:
                 continue
-            # What reads the same rows reads them in the same step, unless it has other parts.
+            # Operators of a stage that read the same rows share one input, unless they divide the rows differently.
             key = stage, each, (operator, position) if stage.has_parts else None
             if key not in entries:
-                # No table and no answer has such a name.
-                name = f"\0{len(place)}"
+                # Names of tables and answers do not contain a null character.
+                name = f"\0{len(stage_index)}"
                 entries[key] = entry = ViewOperator(operator.label, each.schema.types, ())
-                stage.flow.graph.inputs[name] = entry
-                stage.hashes[name] = partial(stage.flow.part_hashes, operator, position) if stage.has_parts else None
-                stages[place[each]].flow.graph.answers[name] = each
-                stages[place[each]].passed.append(name)
-                place[entry] = place[operator]
+                stage.dataflow.graph.inputs[name] = entry
+                stage.hashes[name] = (
+                    partial(stage.dataflow.part_hashes, operator, position) if stage.has_parts else None
+                )
+                stages[stage_index[each]].dataflow.graph.answers[name] = each
+                stages[stage_index[each]].passed.append(name)
+                stage_index[entry] = stage_index[operator]
                 if each in unchanging:
                     stage.static.add(name)
-            stage.flow.bridges[operator, position] = entries[key]
+            stage.dataflow.bridges[operator, position] = entries[key]
     for source, entry in graph.inputs.items():
-        stage, owner = stages[place[entry]], owners[entry]
-        stage.flow.graph.inputs[source] = entry
+        stage, owner = stages[stage_index[entry]], owners[entry]
+        stage.dataflow.graph.inputs[source] = entry
         if stage.has_parts:
-            stage.hashes[source] = partial(stage.flow.part_hashes, owner, owner.inputs.index(entry))
+            stage.hashes[source] = partial(stage.dataflow.part_hashes, owner, owner.inputs.index(entry))
         if entry in unchanging:
             stage.static.add(source)
     for name, answer in graph.answers.items():
-        stages[place[answer]].flow.graph.answers[name] = answer
+        stages[stage_index[answer]].dataflow.graph.answers[name] = answer
     for stage in stages:
-        stage.flow.graph.operators = [*dict.fromkeys(stage.flow.bridges.values()), *stage.flow.graph.operators]
+        stage.dataflow.graph.operators = [
+            *dict.fromkeys(stage.dataflow.bridges.values()),
+            *stage.dataflow.graph.operators,
+        ]
     return stages
 
 
@@ -111,7 +116,7 @@ def _groups(graph: OperatorGraph, owners: Mapping[ViewOperator, ViewOperator]) -
             before[number] |= {group[each] for each in operator.inputs} - {number}
         try:
             order = list(TopologicalSorter(before).static_order())
-            return [[each for each, number in group.items() if number == own] for own in order]
+            return [[each for each, number in group.items() if number == first] for first in order]
         except CycleError as error:
             for number in error.args[1][1:]:
                 merge(error.args[1][0], number)

@@ -104,11 +104,11 @@ class _ViewPlan:
             ordered,
         )
 
-    def changes(self, answer: str, flow: ChangeBatches) -> list[pa.RecordBatch]:
+    def changes(self, answer: str, changes: ChangeBatches) -> list[pa.RecordBatch]:
         """Return the changes of the result in the output format."""
         if answer == _ORDERED:
             return []
-        return [write_changes(self.as_answer(batch), weights, self.setup.output) for batch, weights in flow]
+        return [write_changes(self.as_answer(batch), weights, self.setup.output) for batch, weights in changes]
 
     def as_answer(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows of the result in the types of the sources."""
@@ -235,7 +235,7 @@ class View(MaintainedQuery):
 
     @property
     def _graph(self) -> OperatorGraph:
-        return self._runtime.flow.graph
+        return self._runtime.dataflow.graph
 
     def _streams(self, tables: Mapping[str, Any]) -> dict[str, Iterator[ChangeBatch]]:
         """Return the changes of sources that the query reads."""
@@ -247,7 +247,7 @@ class View(MaintainedQuery):
                     "in the first epoch, or declare it without static=True, in a new folder.",
                     name="JN-STATIC-SOURCE",
                 )
-        return {source: self._read(source, each, self._runtime.flow) for source, each in changes.items()}
+        return {source: self._read(source, each, self._runtime.dataflow) for source, each in changes.items()}
 
     def _source(self, name: str) -> str:
         if name.lower() not in self._names:
@@ -310,8 +310,17 @@ class View(MaintainedQuery):
             )
         plan = _ViewPlan(replace(self._plan.setup, sql=sql))
         new = Runtime(plan.query, plan.changes)
-        replacement = Replacement(self._graph, new.flow.graph)
+        replacement = Replacement(self._graph, new.dataflow.graph)
         passed = {self._source(name): table for name, table in tables.items()}
+        self._check_tables(tables, passed, replacement)
+        streams = {source: deletes_last(self._read(source, each, new.dataflow)) for source, each in passed.items()}
+        schemas = [each.answers[ANSWER].schema for each in (self._graph, new.dataflow.graph)]
+        is_alike = plan.answer_schema == self.answer_schema and schemas[0] == schemas[1]
+        answers = self._runtime.hand_over(new, replacement, streams, described(plan.setup), is_alike=is_alike)
+        self._maintain(plan, new)
+        return answers[ANSWER]
+
+    def _check_tables(self, tables: Mapping[str, Any], passed: Mapping[str, Any], replacement: Replacement) -> None:
         missing = [self._names[source] for source in replacement.missing if passed.get(source) is None]
         if missing:
             raise PlanError(
@@ -326,12 +335,6 @@ class View(MaintainedQuery):
                 "this argument.",
                 name="JN-ARGUMENT-VALUE",
             )
-        streams = {source: deletes_last(self._read(source, each, new.flow)) for source, each in passed.items()}
-        schemas = [each.answers[ANSWER].schema for each in (self._graph, new.flow.graph)]
-        is_alike = plan.answer_schema == self.answer_schema and schemas[0] == schemas[1]
-        answers = self._runtime.hand_over(new, replacement, streams, described(plan.setup), is_alike=is_alike)
-        self._maintain(plan, new)
-        return answers[ANSWER]
 
     def _check_replaceable(self) -> None:
         ordered = next((name for name, each in self._plan.setup.sources.items() if each.order is not None), None)
@@ -374,7 +377,7 @@ class View(MaintainedQuery):
         if name not in self._graph.scans:
             hint = did_you_mean(name, self._graph.scans)
             raise SpecError(f"Source {source!r} is not read by the query. {hint}", name="JN-ARGUMENT-VALUE")
-        return self._runtime.flow.table(name)
+        return self._runtime.dataflow.table(name)
 
     def explain(self, sql: str | None = None, *, format: ExplainFormat = "text") -> str:  # noqa: A002 - as for plans
         """Return the operators: for each, its inputs, stored rows, memory and time.

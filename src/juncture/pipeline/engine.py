@@ -126,4 +126,4 @@ def semi(spec: Spec) -> Spec:
 
 def rights(step: ManyStep, rows: Callable[[str], Any]) -> dict[str, Right]:
     """Return the tables of a step that joins several, with their rows."""
-    return {name: replace(table.shown, table=rows(table.right)) for name, table in step.tables.items()}
+    return {name: replace(table.definition, table=rows(table.right)) for name, table in step.tables.items()}

@@ -133,7 +133,7 @@ def _words(step: Step) -> str:
         arguments = ", ".join(f"{key}={value!r}" for key, value in said.items())
         return f"{step.left} {step.spec.kind} join {step.right}: {arguments}"
     if isinstance(step, ManyStep):
-        return f"{step.left} with {', '.join(f'{name} ({t.shown.spec.kind})' for name, t in step.tables.items())}"
+        return f"{step.left} with {', '.join(f'{name} ({t.definition.spec.kind})' for name, t in step.tables.items())}"
     if isinstance(step, Derived):
         return f"from {step.from_}: {'; '.join(_clauses(step))}"
     if isinstance(step, SqlStep):

@@ -135,12 +135,12 @@ class MaintainedSteps(MaintainedQuery):
         return self._runtime.apply({name: self._read(name, each) for name, each in changes.items()}, offset)
 
     def _read(self, name: str, changes: Any) -> Iterator[ChangeBatch]:
-        return self._runtime.flow.read(name, changes, self._schemas[name], name)
+        return self._runtime.dataflow.read(name, changes, self._schemas[name], name)
 
-    def _changes(self, sink: str, flow: ChangeBatches) -> list[pa.RecordBatch]:
+    def _changes(self, sink: str, changes: ChangeBatches) -> list[pa.RecordBatch]:
         schema = self._answers[sink]
         batches = []
-        for batch, weights in flow:
+        for batch, weights in changes:
             arrays = [converted(each, field.type) for each, field in zip(batch.columns, schema, strict=True)]
             batches.append(write_changes(batch_of(arrays, schema), weights, "weight"))
         return batches
@@ -154,7 +154,7 @@ class MaintainedSteps(MaintainedQuery):
 
     def table(self, name: str) -> pa.Table:
         """Return the current rows of a source, with the columns that the plan reads."""
-        return self._runtime.flow.table(name)
+        return self._runtime.dataflow.table(name)
 
 
 def _working(schema: pa.Schema) -> pa.Schema:

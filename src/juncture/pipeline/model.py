@@ -176,7 +176,7 @@ class ManyTable(_Section):
     """A table that a step joins to a spine."""
 
     right: Text
-    shown: Right
+    definition: Right
 
 
 class ManyStep(_Section):

@@ -157,8 +157,8 @@ class Pipeline:
             from juncture.pipeline.changing import check_changes
 
             check_changes(self.file, schemas, problems, engine)
-        if problems.found:
-            raise PipelineError(str(self.path), problems.found)
+        if problems.entries:
+            raise PipelineError(str(self.path), problems.entries)
         return schemas
 
     def step(self, name: str, spark: SparkSession | None = None) -> Any:

@@ -30,23 +30,23 @@ class _PositionReader:
     """Reads the tokens of a file and collects the lines of keys."""
 
     tokens: list[tuple[str, str, int]]
-    place: int = 0
+    position: int = 0
     lines: dict[Path, int] = field(default_factory=dict)
 
     def peek(self, ahead: int = 0) -> str:
-        place = self.place + ahead
-        return self.tokens[place][1] if place < len(self.tokens) else ""
+        position = self.position + ahead
+        return self.tokens[position][1] if position < len(self.tokens) else ""
 
     def take(self) -> tuple[str, str, int]:
-        self.place += 1
-        return self.tokens[self.place - 1]
+        self.position += 1
+        return self.tokens[self.position - 1]
 
     def skip_newlines(self) -> None:
         while self.peek() == "\n":
             self.take()
 
     def key(self) -> tuple[list[str], int]:
-        parts, line = list[str](), self.tokens[self.place][2]
+        parts, line = list[str](), self.tokens[self.position][2]
         while True:
             kind, text, _ = self.take()
             parts.append(str(tomllib.loads(f"x = {text}")["x"]) if kind == "text" else text)
@@ -77,7 +77,7 @@ class _PositionReader:
                 self.take()
                 return
             elif mark == "[":
-                self.lines[(*path, number)] = self.tokens[self.place][2]
+                self.lines[(*path, number)] = self.tokens[self.position][2]
                 self.value((*path, number))
                 number += 1
             else:
@@ -96,7 +96,7 @@ def lines_of(text: str) -> dict[Path, int]:
     reader = _PositionReader(list(_tokens(text.replace("\r\n", "\n"))))
     table: Path = ()
     counted: Counter[Path] = Counter()
-    while reader.place < len(reader.tokens):
+    while reader.position < len(reader.tokens):
         reader.skip_newlines()
         if not reader.peek():
             break
@@ -104,9 +104,9 @@ def lines_of(text: str) -> dict[Path, int]:
             reader.pair(table)
             continue
         depth = 2 if reader.peek(1) == "[" else 1
-        reader.place += depth
+        reader.position += depth
         parts, line = reader.key()
-        reader.place += depth
+        reader.position += depth
         table = _table(reader, parts, line, counted, is_list=depth == 2)
     return reader.lines
 
@@ -197,19 +197,19 @@ class Problems:
     """Collects problems. `lines` has the line of each key."""
 
     lines: Mapping[Path, int] = field(default_factory=dict)
-    found: list[Problem] = field(default_factory=list)
+    entries: list[Problem] = field(default_factory=list)
 
     def add(self, path: Path, message: object) -> None:
         """Add a problem of a key. A key with one text in place of a list has no items."""
         while path and isinstance(path[-1], int) and path not in self.lines:
             path = path[:-1]
-        self.found.append(Problem(line_of(self.lines, path), dotted(path), str(message)))
+        self.entries.append(Problem(line_of(self.lines, path), dotted(path), str(message)))
 
     def add_named(self, path: Path, error: Exception, keys: Sequence[str]) -> None:
         """Add an error of a table, at the key that its message names first."""
         message = error.message if isinstance(error, JunctureError) else str(error)
-        places = [(match.start(), key) for key in keys if (match := _mention(key).search(message))]
-        self.add((*path, min(places)[1]) if places else path, error)
+        mentions = [(match.start(), key) for key in keys if (match := _mention(key).search(message))]
+        self.add((*path, min(mentions)[1]) if mentions else path, error)
 
 
 def dotted(path: Path) -> str:

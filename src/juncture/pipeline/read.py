@@ -104,8 +104,8 @@ def read_file(
         problems.add((), 'No sources are defined. Write a section [sources.trades] with path = "trades.parquet".')
     named = {key: list(raw.get(key, {})) for key in ("sources", "steps")}
     check_graph(file, named, problems)
-    if problems.found:
-        raise PipelineError(name, problems.found)
+    if problems.entries:
+        raise PipelineError(name, problems.entries)
     return file, dict(problems.lines)
 
 
@@ -138,16 +138,16 @@ def _add_errors(error: ValidationError, model: type[BaseModel], raw: Any, path: 
         if "missing" in kinds:
             problems.add((*path, *key_path[:-1]), f"The required key {str(key_path[-1])!r} is missing.")
         elif kinds == {"extra_forbidden"}:
-            known = _keys_at(model, key_path[:-1])
-            problems.add((*path, *key_path), _unknown_key(str(key_path[-1]), known))
+            unknown = _unknown_key(str(key_path[-1]), _keys_at(model, key_path[:-1]))
+            problems.add((*path, *key_path), unknown)
         else:
             value = of_key[0]["input"]
             value_text = f"{value!r} is " + ("a table" if isinstance(value, dict) else f"of type {_type_name(value)}")
             problems.add((*path, *key_path), _error_text(of_key, value_text))
 
 
-def _unknown_key(key: str, known: Iterable[str]) -> str:
-    return f"The key {key!r} is unknown here. {did_you_mean(key, known)}"
+def _unknown_key(key: str, keys: Iterable[str]) -> str:
+    return f"The key {key!r} is unknown here. {did_you_mean(key, keys)}"
 
 
 def _error_text(errors: list[Any], value_text: str) -> str:
@@ -164,19 +164,19 @@ def _error_text(errors: list[Any], value_text: str) -> str:
 
 def _keys_of(location: tuple[str | int, ...], raw: Any, *, is_missing: bool) -> Path:
     """Return the keys of a location, without the type alternatives that Pydantic includes."""
-    place: list[str | int] = []
+    keys: list[str | int] = []
     for part in location:
         is_there = part in raw if isinstance(raw, dict) else isinstance(raw, list) and part in range(len(raw))
         if is_there:
             raw = raw[part]
         if is_there or (is_missing and part == location[-1]):
-            place.append(part)
-    return tuple(place)
+            keys.append(part)
+    return tuple(keys)
 
 
-def _keys_at(model: type[BaseModel], place: Path) -> list[str]:
+def _keys_at(model: type[BaseModel], path: Path) -> list[str]:
     """Return the keys of a section, or of a section within it."""
-    for part in place:
+    for part in path:
         field = next((each for name, each in model.model_fields.items() if part in (name, each.alias)), None)
         inner = _models_in(None if field is None else field.annotation)
         model = inner[0] if inner else model
@@ -264,28 +264,28 @@ def _many_table(raw: Any, path: Path, problems: Problems) -> ManyTable | None:
     if not isinstance(raw, dict) or raw.get("join") not in KINDS or not isinstance(raw.get("right"), str):
         problems.add(path, f'A table needs right = "…", and join = one of {", ".join(KINDS)}.')
         return None
-    shown = {key: raw[key] for key in _RIGHT_KEYS if key in raw}
-    if isinstance(shown.get("check_available_at"), list):
-        shown["check_available_at"] = tuple(shown["check_available_at"])
+    options = {key: raw[key] for key in _RIGHT_KEYS if key in raw}
+    if isinstance(options.get("check_available_at"), list):
+        options["check_available_at"] = tuple(options["check_available_at"])
     arguments = {key: value for key, value in raw.items() if key not in ("join", "right", *_RIGHT_KEYS)}
     spec = _spec(raw["join"], arguments, path, problems)
     if spec is None:
         return None
     try:
-        right = Right(None, spec, **shown)
+        right = Right(None, spec, **options)
     except JunctureError as error:
         problems.add_named(path, error, list(raw))
         return None
-    return ManyTable.model_construct(right=raw["right"], shown=right)
+    return ManyTable.model_construct(right=raw["right"], definition=right)
 
 
 def _interpolate(
     left: str, right: str, raw: Mapping[str, Any], path: Path, problems: Problems
 ) -> InterpolateStep | None:
-    known = ("columns", "on", "left_on", "right_on", "by", "left_by", "right_by", "tolerance", "suffix")
-    unknown = [key for key in raw if key not in known]
+    allowed = ("columns", "on", "left_on", "right_on", "by", "left_by", "right_by", "tolerance", "suffix")
+    unknown = [key for key in raw if key not in allowed]
     for key in unknown:
-        problems.add((*path, key), _unknown_key(key, known))
+        problems.add((*path, key), _unknown_key(key, allowed))
     if "columns" not in raw:
         problems.add(path, "The required key 'columns' is missing. Expected numeric columns of the right table.")
         return None
@@ -335,7 +335,7 @@ def _filled(value: Any, path: Path, values: Mapping[str, Any], problems: Problem
     if isinstance(value, dict):
         return {key: _filled(each, (*path, key), values, problems) for key, each in value.items()}
     if isinstance(value, list):
-        return [_filled(each, (*path, place), values, problems) for place, each in enumerate(value)]
+        return [_filled(each, (*path, number), values, problems) for number, each in enumerate(value)]
     if not isinstance(value, str):
         return value
     names = [match[2] for match in _PARAMETER.finditer(value) if match[1] != "${"]
@@ -344,7 +344,7 @@ def _filled(value: Any, path: Path, values: Mapping[str, Any], problems: Problem
             hint = f"{did_you_mean(name, values)} Write [parameters] with {name} = …, or $${{ for a literal ${{."
             problems.add(path, f"The parameter {name!r} does not exist. {hint}")
             return value
-    whole = _PARAMETER.fullmatch(value)
-    if whole and names:
+    parameter = _PARAMETER.fullmatch(value)
+    if parameter and names:
         return values[names[0]]
     return _PARAMETER.sub(lambda match: "${" if match[1] == "${" else str(values[match[2]]), value)

@@ -49,20 +49,20 @@ class EarlierRuns:
 
     def rows_of(self, name: str, made_of: str | None, sink: SinkSection) -> int | None:
         """Return the number of rows of a sink that is unchanged and has this fingerprint, else None."""
-        known = self.written.get(name)
-        if known is None or made_of is None or known.get("made_of") != made_of or not sink.is_here:
+        entry = self.written.get(name)
+        if entry is None or made_of is None or entry.get("made_of") != made_of or not sink.is_here:
             return None
-        place = sink.place.resolve()
-        is_same = known.get("place") == str(place) and known.get("files") == _files(place)
-        return known.get("rows", 0) if is_same else None
+        target = sink.place.resolve()
+        is_same = entry.get("place") == str(target) and entry.get("files") == _files(target)
+        return entry.get("rows", 0) if is_same else None
 
     def with_written(self, name: str, made_of: str | None, sink: SinkSection, rows: int | None) -> EarlierRuns:
         """Record a written sink, and store and return the result."""
-        place = sink.place.resolve() if sink.is_here else None
+        target = sink.place.resolve() if sink.is_here else None
         entry = {
             "made_of": made_of,
-            "place": None if place is None else str(place),
-            "files": None if place is None else _files(place),
+            "place": None if target is None else str(target),
+            "files": None if target is None else _files(target),
             "rows": rows,
         }
         fresh = EarlierRuns(self.folder, {**self.written, name: entry})
@@ -84,8 +84,8 @@ def fingerprint(file: File, sink: str, engine: str) -> str | None:
             files.append(inside)
     sections = [repr(file.steps.get(name) or file.sources.get(name)) for name in names]
     sections += [repr(check) for check in file.checks if check.from_ in names]
-    whole = json.dumps([__version__, engine, repr(section), names, sections, files])
-    return hashlib.sha256(whole.encode()).hexdigest()
+    content = json.dumps([__version__, engine, repr(section), names, sections, files])
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 def _inputs(source: SourceSection) -> list[list[Any]] | None:

@@ -163,7 +163,7 @@ def _schema_of_many(step: ManyStep, schemas: list[pa.Schema], engine: Engine) ->
     spine, taken, fields = schemas[0], set(schemas[0].names), list(schemas[0])
     for (name, table), schema in zip(step.tables.items(), schemas[1:], strict=True):
         try:
-            resolved_table = resolve_table(name, table.shown, spine, schema, taken)
+            resolved_table = resolve_table(name, table.definition, spine, schema, taken)
             if engine == "spark":
                 refuse_orders(resolved_table.join, "a join of many tables on Spark")
         except JunctureError as error:

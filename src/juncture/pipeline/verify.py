@@ -104,23 +104,27 @@ class VerifyReport:
 
 def verified(file: File, schemas: Schemas, sample_rows: int | None, seed: int) -> VerifyReport:
     """Compare the steps of a pipeline over the first rows of its sources."""
-    known = {name: schema for name, schema in schemas.items() if schema is not None}
+    schemas_by_name = {name: schema for name, schema in schemas.items() if schema is not None}
     steps = needed_in_order(file, file.steps)
     with tempfile.TemporaryDirectory(prefix="juncture-") as folder:
-        place = Path(folder)
-        sample = _sampled(file, schemas, sample_rows, place)
+        folder_path = Path(folder)
+        sample = _sampled(file, schemas, sample_rows, folder_path)
         with closing(LocalEngine(sample, schemas)) as engine:
             rows = {name: engine.computed(name) for name in steps}
         chance = random.Random(seed)
-        maintained = _Maintained(sample, known, rows, chance, place / "changes")
-        found = list[StepVerification]()
+        maintained = _Maintained(sample, schemas_by_name, rows, chance, folder_path / "changes")
+        verifications = list[StepVerification]()
         for name in steps:
             step = file.steps.get(name)
             if isinstance(step, JoinStep):
-                found.append(_compared(name, "stream", rows[name], partial(_streamed, file, step, rows, chance, place)))
+                verifications.append(
+                    _compared(name, "stream", rows[name], partial(_streamed, file, step, rows, chance, folder_path))
+                )
             if step is not None:
-                found.append(_compared(name, "changes", rows[name], partial(maintained.answer, name)))
-        return VerifyReport(tuple(found), {name: rows[name].num_rows for name in file.sources if name in rows}, seed)
+                verifications.append(_compared(name, "changes", rows[name], partial(maintained.answer, name)))
+        return VerifyReport(
+            tuple(verifications), {name: rows[name].num_rows for name in file.sources if name in rows}, seed
+        )
 
 
 def _sampled(file: File, schemas: Schemas, sample_rows: int | None, folder: Path) -> File:
@@ -150,12 +154,12 @@ Answer = tuple[Counter[tuple[Any, ...]], str]
 def _compared(name: str, way: Way, expected: pa.Table, run: Callable[[], Answer]) -> StepVerification:
     """Run a step in some way, and compare its rows."""
     try:
-        found, assumed = run()
+        actual, assumed = run()
     except _RefusedError as error:
         return StepVerification(name, way, "refused", expected.num_rows, str(error))
     except JunctureError as error:
         return StepVerification(name, way, "different", expected.num_rows, f"It fails: {error}")
-    difference = first_difference(counted_rows([expected]), found, expected.schema.names)
+    difference = first_difference(counted_rows([expected]), actual, expected.schema.names)
     if difference:
         return StepVerification(name, way, "different", expected.num_rows, f"{difference}{assumed and f' {assumed}'}")
     return StepVerification(name, way, "equal", expected.num_rows, assumed)
@@ -178,19 +182,19 @@ def _hashable(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     return [repr(value) if is_nested or value != value else value for value in column.to_pylist()]
 
 
-def first_difference(expected: Counter[Any], found: Counter[Any], names: Sequence[str]) -> str:
+def first_difference(expected: Counter[Any], actual: Counter[Any], names: Sequence[str]) -> str:
     """Return the first row that occurs more often in one of two results; nothing if they are equal."""
-    missing, extra = _in_order(expected - found), _in_order(found - expected)
+    missing, extra = _in_order(expected - actual), _in_order(actual - expected)
     # Counters drop negative counts, which are rows that were deleted too often.
-    negative = [row for row, count in found.items() if count < 0]
+    negative = [row for row, count in actual.items() if count < 0]
     if not negative and len(missing) == len(extra) and all(map(_is_close, missing, extra)):
         return ""
     both = zip(missing, extra, strict=False)
     pair = next(((one, other) for one, other in both if not _is_close(one, other)), (None, None))
     parts = []
     for row, rows, what in ((pair[0], missing, "is missing"), (pair[1], extra, "is not a row of the batch")):
-        if shown := row if row is not None else next(iter(rows), None):
-            cells = ", ".join(f"{name}={value!r}" for name, value in zip(names, shown, strict=True))
+        if example := row if row is not None else next(iter(rows), None):
+            cells = ", ".join(f"{name}={value!r}" for name, value in zip(names, example, strict=True))
             parts.append(f"{cells} {what}")
     counts = f"{len(missing):,} rows are missing and {len(extra) + len(negative):,} are too many"
     return f"{counts}: {'; '.join(parts) or negative[0]}."

@@ -22,12 +22,12 @@ class OnDisk(Forgetful):
     def opened(self):
         sources = {name: jn.Source(schema, static=name in self.static) for name, schema in SCHEMAS.items()}
         view = forgetful(view_in(self.folder, self.query, sources=sources, policy=ON_DISK))
-        assert not any(table.arrangement.memory for table in view._runtime.flow.tables.values())
+        assert not any(table.arrangement.memory for table in view._runtime.dataflow.tables.values())
         return view
 
     def step(self):
         super().step()
-        assert not any(table.arrangement.memory for table in self.view._runtime.flow.tables.values())
+        assert not any(table.arrangement.memory for table in self.view._runtime.dataflow.tables.values())
 
 
 OFTEN = (

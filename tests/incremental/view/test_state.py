@@ -267,10 +267,10 @@ def test_tables_on_disk_are_loaded_when_an_epoch_reads_them(tmp_path):
     with opened(tmp_path / "state") as view:
         view.populate(sales=sold(*rows))
     with opened(tmp_path / "state") as view:
-        on_disk = [len(table.stored) > 0 for table in view._runtime.flow.tables.values()]
+        on_disk = [len(table.stored) > 0 for table in view._runtime.dataflow.tables.values()]
         assert all(on_disk)
         view.apply(sales=sold(("b7", 1)))
-        groups = next(table for name, table in view._runtime.flow.tables.items() if name.endswith("groups"))
+        groups = next(table for name, table in view._runtime.dataflow.tables.items() if name.endswith("groups"))
         assert not groups.stored
         assert groups.arrangement.rows == 20_000
         view.apply(sales=sold(("b7", 7), ("b8", 8), weight=-1))

@@ -86,4 +86,4 @@ def test_scalars_that_change_together_do_not_multiply_changes():
     view.apply(a=row)
     assert [list(each.values()) for each in view.result().to_pylist()] == [[2] * 12]
     # Each path emits an old and a new row for each scalar.
-    assert view._runtime.flow.most_rows <= 2 * 13
+    assert view._runtime.dataflow.most_rows <= 2 * 13

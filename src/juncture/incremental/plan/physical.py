@@ -67,7 +67,7 @@ class SourceRows(Protocol):
     def arrangement(self) -> Arrangement:
         """The rows."""
 
-    def located(self, flow: ChangeBatches, /) -> tuple[Delta, ChangeBatch]:
+    def located(self, changes: ChangeBatches, /) -> tuple[Delta, ChangeBatch]:
         """Return distinct changes that can be applied, for the next step, and rows with their unmatched deletes."""
 
 

@@ -44,7 +44,7 @@ class PostgresTable:
         return pa.schema([(column.name, column.data_type) for column in self.columns])
 
     @property
-    def shown(self) -> str:
+    def full_name(self) -> str:
         """The name in PostgreSQL, for messages."""
         return f"{self.schema_name}.{self.table_name}"
 
@@ -94,27 +94,27 @@ def find_tables(
                 f"append_only= has {name!r}, which is not in tables=. {did_you_mean(name, names)}",
                 name="JN-ARGUMENT-VALUE",
             )
-    known = Types(connection)
+    type_catalog = Types(connection)
     unused = dict(types)
-    found = {
-        name: _table(connection, name, there, known, unused, only_grows=name in only_grow)
+    by_name = {
+        name: _table(connection, name, there, type_catalog, unused, only_grows=name in only_grow)
         for name, there in names.items()
     }
     if unused:
-        every = [f"{name}.{column.name}" for name, table in found.items() for column in table.columns]
-        given = next(iter(unused))
+        every = [f"{name}.{column.name}" for name, table in by_name.items() for column in table.columns]
+        unused_name = next(iter(unused))
         raise SpecError(
-            f"types= has {given!r}, which is not a column of the tables. {did_you_mean(given, every)}",
+            f"types= has {unused_name!r}, which is not a column of the tables. {did_you_mean(unused_name, every)}",
             name="JN-ARGUMENT-VALUE",
         )
-    return found
+    return by_name
 
 
 def _table(
     connection: psycopg.Connection[Any],
     name: str,
     there: str,
-    known: Types,
+    type_catalog: Types,
     types: dict[str, pa.DataType],
     *,
     only_grows: bool,
@@ -133,22 +133,23 @@ def _table(
             name="JN-TABLE-MISSING",
         )
     oid, schema_name, table_name, kind, identity, is_readable = row
-    shown = f"{schema_name}.{table_name}"
+    full_name = f"{schema_name}.{table_name}"
     if kind not in "rp":
         raise SchemaError(
-            f"{shown} is not a table, but for example a view or an index, which has no change log. Name the tables "
+            f"{full_name} is not a table, but for example a view or an index, which has no change log. Name the tables "
             "that it is built from.",
             name="JN-TABLE-KIND",
         )
     if not is_readable:
         raise PlanError(
-            f"The PostgreSQL user may not read {shown}. Run GRANT SELECT ON {shown} as its owner.",
+            f"The PostgreSQL user may not read {full_name}. Run GRANT SELECT ON {full_name} as its owner.",
             name="JN-POSTGRES-PRIVILEGE",
         )
     if identity != "f" and not only_grows:
         raise PlanError(
-            f"{shown} does not log the old rows of updates and deletes, which the join needs. Run ALTER TABLE {shown} "
-            f"REPLICA IDENTITY FULL. If its rows are never updated or deleted, pass append_only=[{name!r}] instead.",
+            f"{full_name} does not log the old rows of updates and deletes, which the join needs. Run ALTER TABLE "
+            f"{full_name} REPLICA IDENTITY FULL. If its rows are never updated or deleted, pass "
+            f"append_only=[{name!r}] instead.",
             name="JN-REPLICA-IDENTITY",
         )
     rows = connection.execute(
@@ -157,7 +158,9 @@ def _table(
         [oid, _generated(connection)],
     )
     columns = tuple(
-        Column(column, type_oid, modifier, types.pop(f"{name}.{column}", None) or known.arrow(type_oid, modifier))
+        Column(
+            column, type_oid, modifier, types.pop(f"{name}.{column}", None) or type_catalog.arrow(type_oid, modifier)
+        )
         for column, type_oid, modifier in rows
     )
     return PostgresTable(name, oid, schema_name, table_name, columns, only_grows)
@@ -198,18 +201,20 @@ def ensure_publication(
         has = published.get((table.schema_name, table.table_name))
         if has is None:
             raise PlanError(
-                f"Publication {publication!r} does not contain the table {table.shown}. Run ALTER PUBLICATION "
-                f"{publication} ADD TABLE {table.shown}, or pass a new name as publication=, which is then created.",
+                f"Publication {publication!r} does not contain the table {table.full_name}. Run ALTER PUBLICATION "
+                f"{publication} ADD TABLE {table.full_name}, or pass a new name as publication=, which is then "
+                "created.",
                 name="JN-PUBLICATION",
             )
         columns, row_filter = has
         if row_filter is not None or set(columns) != {column.name for column in table.columns}:
             raise PlanError(
-                f"Publication {publication!r} excludes rows or columns of {table.shown}. {fix}", name="JN-PUBLICATION"
+                f"Publication {publication!r} excludes rows or columns of {table.full_name}. {fix}",
+                name="JN-PUBLICATION",
             )
         if not (row[0] and (row[1] or table.only_grows)):
             raise PlanError(
-                f"Publication {publication!r} does not publish every kind of change of {table.shown}. {fix}",
+                f"Publication {publication!r} does not publish every kind of change of {table.full_name}. {fix}",
                 name="JN-PUBLICATION",
             )
 

@@ -119,14 +119,14 @@ class Decoder:
 def _without_old_row(table: PostgresTable, what: str) -> DataError:
     if table.only_grows:
         return DataError(
-            f"{what} of {table.shown} arrived, although append_only= names the table. Run ALTER TABLE "
-            f"{table.shown} REPLICA IDENTITY FULL, remove the table from append_only=, and start again with "
+            f"{what} of {table.full_name} arrived, although append_only= names the table. Run ALTER TABLE "
+            f"{table.full_name} REPLICA IDENTITY FULL, remove the table from append_only=, and start again with "
             "a new state folder.",
             name="JN-CHANGE-OLD-ROW",
         )
     return DataError(
-        f"{what} of {table.shown} arrived without the old row, because its REPLICA IDENTITY is no longer FULL. "
-        f"Run ALTER TABLE {table.shown} REPLICA IDENTITY FULL, and start again with a new state folder.",
+        f"{what} of {table.full_name} arrived without the old row, because its REPLICA IDENTITY is no longer FULL. "
+        f"Run ALTER TABLE {table.full_name} REPLICA IDENTITY FULL, and start again with a new state folder.",
         name="JN-CHANGE-OLD-ROW",
     )
 
@@ -143,7 +143,7 @@ def _check_relation(table: PostgresTable, message: bytes) -> None:
     before = [(column.name, column.type_oid, column.modifier) for column in table.columns]
     if now != before:
         raise SchemaError(
-            f"Table {table.shown} was altered: {_difference(before, now)}. Changes after that were not applied. "
+            f"Table {table.full_name} was altered: {_difference(before, now)}. Changes after that were not applied. "
             "Start again with a new state folder and a new slot.",
             name="JN-TABLE-CHANGED",
         )
@@ -199,8 +199,9 @@ def columns_of(table: PostgresTable, texts: list[pa.Array]) -> list[pa.Array]:
             columns.append(from_text(values, column.data_type))
         except DoesNotFitError as error:
             raise DataError(
-                f"Column {column.name!r} of {table.shown} has the value {error.value!r}, which does not fit the type "
-                f"{column.data_type}. Pass types={{'{table.name}.{column.name}': pa.string()}} to read it as text.",
+                f"Column {column.name!r} of {table.full_name} has the value {error.value!r}, which does not fit the "
+                f"type {column.data_type}. Pass types={{'{table.name}.{column.name}': pa.string()}} to read it "
+                "as text.",
                 name="JN-VALUE-RANGE",
             ) from None
     return columns

@@ -81,8 +81,8 @@ class _Lines:
     def _read(self, data: bytes, schema: pa.Schema) -> pa.Table:
         return csv.read(data, self.names, schema, self._text, has_header=False)
 
-    def taken(self, lines: list[bytes], places: Sequence[int]) -> list[bytes]:
-        return [lines[place] for place in places]
+    def taken(self, lines: list[bytes], row_numbers: Sequence[int]) -> list[bytes]:
+        return [lines[row_number] for row_number in row_numbers]
 
     def changes(self, lines: list[bytes], schema: pa.Schema) -> pa.Table:
         data = b"".join(lines)
@@ -113,8 +113,8 @@ class _Batches:
     def values(self, rows: pa.Table, column: str) -> list[Any]:
         return list(rows[column].to_pylist())
 
-    def taken(self, rows: pa.Table, places: Sequence[int]) -> pa.Table:
-        return rows.take(pa.array(places, pa.int64()))
+    def taken(self, rows: pa.Table, row_numbers: Sequence[int]) -> pa.Table:
+        return rows.take(pa.array(row_numbers, pa.int64()))
 
     def changes(self, rows: pa.Table, schema: pa.Schema) -> pa.Table:
         marks = (*_MARKS, "op", "before", "after")
@@ -156,7 +156,7 @@ class _Input:
         self._skipped_rows = rows if is_skipped else 0
         self._lines = 0
         self._received = self.rows = rows
-        self.place = ""
+        self.location = ""
         self._ends: deque[int] = deque()
         self._last_value: Any = None
         self.is_ended = False
@@ -252,9 +252,9 @@ class _Input:
             for end in range(start + self._rule.rows, self._received + 1, self._rule.rows):
                 self._end_at(end)
         elif self._rule.column:
-            for place, value in enumerate(self._values(self._decoder.joined([block]), self._rule.column)):
+            for row_number, value in enumerate(self._values(self._decoder.joined([block]), self._rule.column)):
                 if value != self._last_value:
-                    self._end_at(first + place)
+                    self._end_at(first + row_number)
                     self._last_value = value
 
     @property
@@ -281,12 +281,12 @@ class _Input:
             parts.append(block)
             count -= len(block)
         rows = self._decoder.joined(parts)
-        changes = {name: self._changes(name, rows, places) for name, places in self._by_table(rows).items()}
+        changes = {name: self._changes(name, rows, row_numbers) for name, row_numbers in self._by_table(rows).items()}
         self.rows = self._ends.popleft()
         first = self._lines + 1
         self._count_lines(rows)
         which = f"s {first:,} to {self._lines:,}" if first < self._lines else f" {first:,}"
-        self.place = f"{self._decoder.unit}{which} of {self._input.name}"
+        self.location = f"{self._decoder.unit}{which} of {self._input.name}"
         return changes
 
     def _values(self, rows: Rows, column: str) -> list[Any]:
@@ -302,28 +302,28 @@ class _Input:
         tables = self._input.tables
         if len(tables) == 1:
             return dict.fromkeys(tables, range(len(rows)))
-        places: dict[str, list[int]] = {}
-        for place, name in enumerate(self._values(rows, TABLE)):
+        row_numbers: dict[str, list[int]] = {}
+        for row_number, name in enumerate(self._values(rows, TABLE)):
             if name not in tables:
                 raise DataError(
-                    f"Column {TABLE!r} is {name!r} in {self._line(rows, place)}. Expected the name of a table. "
+                    f"Column {TABLE!r} is {name!r} in {self._line(rows, row_number)}. Expected the name of a table. "
                     f"{did_you_mean(str(name), tables)}",
                     name="JN-CHANGE-VALUE",
                 )
-            places.setdefault(name, []).append(place)
-        return dict(places)
+            row_numbers.setdefault(name, []).append(row_number)
+        return dict(row_numbers)
 
-    def _changes(self, table: str, rows: Rows, places: Sequence[int]) -> list[pa.RecordBatch]:
+    def _changes(self, table: str, rows: Rows, row_numbers: Sequence[int]) -> list[pa.RecordBatch]:
         schema = self._input.tables[table]
-        own = rows if len(places) == len(rows) else self._decoder.taken(rows, places)
+        table_rows = rows if len(row_numbers) == len(rows) else self._decoder.taken(rows, row_numbers)
         try:
-            changes = typed(self._decoder.changes(own, schema), schema)
+            changes = typed(self._decoder.changes(table_rows, schema), schema)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError, KeyError) as error:
             # Find the first wrong row, unless the rows are wrong only together.
-            for place in places if len(places) > 1 else ():
-                self._changes(table, rows, [place])
+            for row_number in row_numbers if len(row_numbers) > 1 else ():
+                self._changes(table, rows, [row_number])
             raise DataError(
-                f"The change of {table!r} in {self._line(rows, places[0])} cannot be read: {error}. Expected the "
+                f"The change of {table!r} in {self._line(rows, row_numbers[0])} cannot be read: {error}. Expected the "
                 f"columns {', '.join(f'{field.name} {field.type}' for field in schema)}. Correct it.",
                 name="JN-FILE-DAMAGED",
             ) from error
@@ -335,8 +335,8 @@ class _Input:
     def _count_lines(self, rows: Rows) -> None:
         self._lines += self._decoder.lines(rows)
 
-    def _line(self, rows: Rows, place: int) -> str:
-        line = self._lines + self._decoder.lines(rows[: place + 1])
+    def _line(self, rows: Rows, row_number: int) -> str:
+        line = self._lines + self._decoder.lines(rows[: row_number + 1])
         return f"{self._decoder.unit} {line:,} of {self._input.name}"
 
 
@@ -363,7 +363,7 @@ class PipesSource(Source):
         self._queue: Queue[Received] = Queue(_WAITING_BLOCKS)
         self._inputs: list[_Input] = []
         self._turns = 0
-        self.place = ""
+        self.location = ""
 
     @property
     def tables(self) -> Mapping[str, pa.Schema]:
@@ -397,16 +397,16 @@ class PipesSource(Source):
 
     def next(self, rows: int, timeout_s: float) -> SourceEpoch | None:
         """Return the changes of one epoch of the inputs, in turn; None if none is complete within the time."""
-        self.place = ""
+        self.location = ""
         until = time.monotonic() + timeout_s
         while True:
             self._receive(rows)
             for turn in range(len(self._inputs)):
-                place = (self._turns + turn) % len(self._inputs)
-                each = self._inputs[place]
+                row_number = (self._turns + turn) % len(self._inputs)
+                each = self._inputs[row_number]
                 changes = each.next(rows)
                 if changes is not None:
-                    self._turns, self.place = place + 1, each.place
+                    self._turns, self.location = row_number + 1, each.location
                     offset = {
                         declared.name: one.rows for declared, one in zip(self._declared, self._inputs, strict=True)
                     }

@@ -314,8 +314,8 @@ class PostgresSource:
         for name, oid in now["tables"].items():
             if offset["tables"].get(name) != oid:
                 raise StateError(
-                    f"Table {self._tables[name].shown} was dropped and created again, or renamed, after the state was "
-                    "populated. Start again with a new state folder.",
+                    f"Table {self._tables[name].full_name} was dropped and created again, or renamed, after the state "
+                    "was populated. Start again with a new state folder.",
                     name="JN-TABLE-RECREATED",
                 )
         return lsn_number(offset["lsn"])
@@ -401,7 +401,7 @@ def copied(
         sql.SQL(", ").join(map(sql.Identifier, names)), table.identifier, where
     )
     batches = []
-    with reported(f"read {table.shown}"), connection.cursor() as cursor, cursor.copy(query) as copy:
+    with reported(f"read {table.full_name}"), connection.cursor() as cursor, cursor.copy(query) as copy:
         for block in _blocks(copy):
             texts = _parsed(block, len(names))
             batches.append(pa.RecordBatch.from_arrays(columns_of(table, texts.columns), schema=table.schema))
