@@ -111,7 +111,7 @@ def _step(validation: _Validation, name: str, step: Step) -> pa.Schema | None:
     if isinstance(step, Derived):
         _check_operations(validation, path, step)
     if isinstance(step, SqlStep) and validation.engine == "spark" and name not in validation.maintained:
-        validation.problems.add((*path, "sql"), "sql= runs on Spark over changes only. Run with --engine local.")
+        validation.problems.add((*path, "sql"), "sql= runs on Spark only over changes. Run with --engine local.")
     if len(schemas) < len(known):
         return None
     try:
