@@ -29,7 +29,7 @@ class MadeUp(Planning):
         side: Any = SimpleNamespace(session=session)
         join = jn.Asof(on="ts", by="k").resolve(SCHEMA, SCHEMA)
         room = Resources(cores=64, memory_bytes=1 << 30)
-        super().__init__(PlanRequest(join=join, left=side, right=side, given=None, resources=room, lazy=lazy))
+        super().__init__(PlanRequest(join=join, left=side, right=side, user_stats=None, resources=room, lazy=lazy))
         self.learnt: list[str] = []
         self.statistics: Any = SimpleNamespace(stats=GIVEN, count=self.count, check=self.check_side)
         self._learners |= {"text": lambda _: False, "sample": self.sample}

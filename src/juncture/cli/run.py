@@ -25,7 +25,6 @@ from juncture.cli.spark import spark_session, step_on, write_parquet
 from juncture.errors import SpecError
 from juncture.files.formats import FORMATS, Format, format_of, paths_of
 from juncture.files.output import check_target, replacing
-from juncture.spark.frames import to_arrow
 from juncture.spec.arguments import check_choice
 from juncture.spec.schema import SIDES
 
@@ -134,6 +133,9 @@ def _show_rows(plan: Plan, session: Any, request: Request) -> dict[str, Any]:
         with _joined_here(plan, "Joining") as batches:
             head, total = _head(batches, request.rows)
     else:
+        # Imported late, because it imports PySpark.
+        from juncture.spark.frames import to_arrow
+
         with step_on(session, "Joining on Spark"):
             head = to_arrow(plan.execute().limit(request.rows))
     if not request.as_json:

@@ -33,7 +33,7 @@ _WORTH_A_WORD_S = 1.0  # the least cost of a setting, in seconds, that a plan me
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest:
-    """The resolved join, its inputs, the caller's statistics (`given`) and the resources; `lazy` forbids jobs."""
+    """The resolved join, its inputs, the caller's statistics and the resources; `lazy` forbids jobs."""
 
     join: Any
     left: SparkSide
