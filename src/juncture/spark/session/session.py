@@ -89,11 +89,12 @@ def is_connect(value: SparkSession | DataFrame) -> bool:
 
 def check_streams_run(session: SparkSession) -> None:
     """Raise `PlanError` if Spark lacks the stateful operator of streaming joins."""
-    version = version_of(session)
-    if version < (4, 0):
+    on_connect = is_connect(session)
+    if version_of(session) < ((4, 1) if on_connect else (4, 0)):
+        needed = "Spark Connect 4.1" if on_connect else "Spark 4.0"
         raise PlanError(
             f"A table is a streaming DataFrame of Spark {session.version}, but joins of streams need "
-            "transformWithState of Spark 4.0 or newer. Use a newer Spark, or jn.stream with Arrow schemas here.",
+            f"transformWithState of {needed} or newer. Use a newer Spark, or jn.stream with Arrow schemas here.",
             name="JN-SPARK-VERSION",
         )
 
