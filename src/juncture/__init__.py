@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from juncture.joins.equi import join
     from juncture.joins.execution import Execution
     from juncture.joins.following import change_files, follow, into_files, into_postgres, postgres, register_postgres
+    from juncture.joins.histories import align, history
     from juncture.joins.inequality import join_overlap, join_range, join_where
     from juncture.joins.many import join_many, plan_many
     from juncture.joins.planning import plan, prepare
@@ -109,6 +110,7 @@ __all__ = [
     "View",
     "Where",
     "__version__",
+    "align",
     "bounds",
     "change_files",
     "changes",
@@ -117,6 +119,7 @@ __all__ = [
     "expr",
     "follow",
     "grid",
+    "history",
     "interpolate",
     "into_files",
     "into_postgres",
@@ -183,6 +186,7 @@ _HOME = {
     "VerifyReport": "juncture.pipeline.verify",
     "View": "juncture.incremental.view",
     "Where": "juncture.spec.where",
+    "align": "juncture.joins.histories",
     "bounds": "juncture.predicate.intervals.bounds",
     "change_files": "juncture.joins.following",
     "changes": "juncture.joins.changing",
@@ -191,6 +195,7 @@ _HOME = {
     "expr": "juncture.spec.expression",
     "follow": "juncture.joins.following",
     "grid": "juncture.joins.spines",
+    "history": "juncture.joins.histories",
     "interpolate": "juncture.joins.spines",
     "into_files": "juncture.joins.following",
     "into_postgres": "juncture.joins.following",

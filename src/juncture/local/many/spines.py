@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -75,9 +76,14 @@ def _rows_of(source: ParquetSource) -> pa.Table:
 
 def _frame_of(table_input: InputTable, names: list[str], rows: Ints, added: pa.Table) -> Any:
     """Return rows of a library's table, with further columns, as a table of the library."""
-    assert table_input.frame is not None
     output = [OutputColumn(name, "left", name) for name in names]
     output += [OutputColumn(name, "right", name) for name in added.column_names]
+    return selected(table_input, rows, added, output)
+
+
+def selected(table_input: InputTable, rows: Ints, added: pa.Table, output: Sequence[OutputColumn]) -> Any:
+    """Return rows of a library's table, and columns of `added` where the output is not of the left table."""
+    assert table_input.frame is not None
     join = Resolved(
         spec=None,
         how="left",
