@@ -121,7 +121,7 @@ class Dataflow:
     def read(self, source: str, changes: Any, schema: pa.Schema, name: str) -> Iterator[ChangeBatch]:
         """Yield the changes of a source, named in messages: the columns that are read, in their working types."""
         scan = self.graph.scans.get(source)
-        columns = () if scan is None else [(_place(schema.names, column), each) for column, each in scan.columns]
+        columns = () if scan is None else [(_index_of(schema.names, column), each) for column, each in scan.columns]
         for batch, weights in read_changes(changes, schema, name):
             if scan is not None and batch.num_rows:
                 arrays = [converted(batch.column(index), data_type) for index, data_type in columns]
@@ -253,7 +253,7 @@ def _step(operator: ViewOperator, input_changes: Sequence[ChangeBatches]) -> Cha
     return operator.step(remaining)
 
 
-def _place(names: Sequence[str], column: str) -> int:
+def _index_of(names: Sequence[str], column: str) -> int:
     """Return the position of a column, whose name in SQL may have another case."""
     return names.index(column) if column in names else [name.lower() for name in names].index(column.lower())
 

@@ -93,7 +93,7 @@ def replacement_explained(replacement: Replacement) -> str:
     """Return the operators of a replacement as a tree: the rows that are kept, and what is copied or computed."""
     lines = [f"{'':{_WIDTH}} {'rows kept':>12}"]
     for text, operator in _tree(replacement.new):
-        twin = None if operator is None else replacement.kept.get(operator)
+        twin = None if operator is None else replacement.stored_twins.get(operator)
         rows = f"{twin.rows:,}" if twin is not None else ""
         state = "" if operator is None else replacement.state(operator)
         lines.append(f"{_cut(text):{_WIDTH}} {rows:>12} {state}".rstrip())
@@ -119,8 +119,8 @@ def _tree(graph: OperatorGraph) -> Iterator[tuple[str, ViewOperator | None]]:
         inner = lead + {"": "", "├─ ": "│  ", "└─ ": "   "}[mark]
         if operator.retention:
             yield f"{inner}{'│  ' if operator.inputs else '   '}{operator.retention}", None
-        for place, each in enumerate(operator.inputs):
-            yield from below(each, inner, "└─ " if place == len(operator.inputs) - 1 else "├─ ")
+        for number, each in enumerate(operator.inputs):
+            yield from below(each, inner, "└─ " if number == len(operator.inputs) - 1 else "├─ ")
 
     answers = list(graph.answers.values())
     for answer in answers:

@@ -224,8 +224,8 @@ def _stages(setup: ManyChangeSetup) -> tuple[pa.Schema, list[_Stage]]:
             if table.join.aggregates and not table.aggregates:
                 raise SpecError("columns=[] adds no aggregate. Remove the table.", name="JN-ARGUMENT-VALUE")
             fields += table.right_output.user_schema(spine, right.table)
-            own = tuple(OutputColumn(column, "left", column) for column in left.names)
-            join = replace(table.right_output, left_schema=left, output=(*own, *table.columns))
+            left_columns = tuple(OutputColumn(column, "left", column) for column in left.names)
+            join = replace(table.right_output, left_schema=left, output=(*left_columns, *table.columns))
             joins.append((table, stored_join(join)))
             left = joins[-1][1].output_schema
     schema = pa.schema(fields, spine.metadata)
@@ -249,14 +249,16 @@ class _ChainedJoin(StoredJoinOperator):
     def step(self, input_changes: Sequence[ChangeBatches]) -> ChangeBatches:
         """Return the inserted and deleted rows of the join."""
         with _about(self.label):
-            return super().step([self._named(place, batches) for place, batches in enumerate(input_changes)])
+            return super().step(
+                [self._named(input_number, batches) for input_number, batches in enumerate(input_changes)]
+            )
 
-    def part_hashes(self, place: int, batch: pa.RecordBatch, /) -> Words:
+    def part_hashes(self, input_number: int, batch: pa.RecordBatch, /) -> Words:
         """Return the hashes of the keys of a side."""
-        return super().part_hashes(place, batch_of(batch.columns, self.sides[SIDES[place]].schema))
+        return super().part_hashes(input_number, batch_of(batch.columns, self.sides[SIDES[input_number]].schema))
 
-    def _named(self, place: int, batches: Iterable[ChangeBatch]) -> ChangeBatches:
-        schema = self.sides[SIDES[place]].schema
+    def _named(self, input_number: int, batches: Iterable[ChangeBatch]) -> ChangeBatches:
+        schema = self.sides[SIDES[input_number]].schema
         return [ChangeBatch(batch_of(batch.columns, schema), weights) for batch, weights in batches]
 
     def _output_rows(self, changes: ChangeBatches) -> ChangeBatches:

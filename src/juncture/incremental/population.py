@@ -187,8 +187,8 @@ class _Loader:
         for some, is_small in _grouped(sizes, size):
             rows = {name: spool.rows(some) for name, spool in inputs.items()}
             # The rows of an answer are one piece, which has no changes of earlier rows.
-            is_whole = is_small or answers.keys() & graph.answers.keys()
-            some_rows = replace(first, streams=rows, static=rows if is_whole else stage.static)
+            is_one_piece = is_small or answers.keys() & graph.answers.keys()
+            some_rows = replace(first, streams=rows, static=rows if is_one_piece else stage.static)
             for outputs in _load_pieces(some_rows, tables, size):
                 _pass_on(stage, outputs, spools)
                 for name in answers.keys() & outputs.keys():
@@ -324,10 +324,10 @@ class _JoinLoader(_Loader):
                 each.arrangement.memory = []
         for side, each in self._join.sides.items():
             with one_epoch(f"{side} changes"):
-                whole = joined[side].run()
-            each.arrangement.memory = [] if whole is None else [whole[0]]
+                joined_run = joined[side].run()
+            each.arrangement.memory = [] if joined_run is None else [joined_run[0]]
             if tables is not None:
-                tables.take_in(each.arrangement, writers[side], whole)
+                tables.take_in(each.arrangement, writers[side], joined_run)
         self._join.commit()
         return {ANSWER: answer}
 

@@ -26,7 +26,7 @@ class Replacement:
     ----------
     old, new
         The operators of both queries.
-    kept
+    stored_twins
         The new operators that keep their state, with the old ones that have it.
     run
         The operators that start without state. Each gets the complete rows of its inputs. A join is the exception: it
@@ -44,7 +44,7 @@ class Replacement:
             node: each for node, each in old.nodes.items() if isinstance(each, GroupOperator)
         }
         self._stored |= {node: each for (node, *_), each in old.arrangements.items() if each.keeps}
-        self.kept = {
+        self.stored_twins = {
             each: twin for each, twin in self._twins.items() if each.tables and each.tables.keys() == twin.tables.keys()
         }
         self.run: set[ViewOperator] = set()
@@ -52,7 +52,7 @@ class Replacement:
         self._scans: dict[ViewOperator, ScanNode] = {}
         self.missing: list[str] = []
         for operator in new.operators:
-            if operator.tables and operator not in self.kept:
+            if operator.tables and operator not in self.stored_twins:
                 self._run(operator)
         self._follow_joins()
 
@@ -60,11 +60,11 @@ class Replacement:
         if operator in self.run:
             return
         self.run.add(operator)
-        self.kept.pop(operator, None)
+        self.stored_twins.pop(operator, None)
         for each in operator.inputs:
             if not isinstance(operator, JoinOperator):
                 self._flow(each)
-            elif each not in self.kept:
+            elif each not in self.stored_twins:
                 self._run(each)
 
     def _flow(self, operator: ViewOperator) -> None:
@@ -92,7 +92,7 @@ class Replacement:
             for join in [each for each in self.new.operators if isinstance(each, JoinOperator) and each in self.run]:
                 if self.run.isdisjoint(join.starts):
                     # On disk, the rows that those of the largest input match fit in memory.
-                    self._run(max(join.starts, key=lambda each: self.kept[each].rows))
+                    self._run(max(join.starts, key=lambda each: self.stored_twins[each].rows))
                 for arrangements in join.arrangements:
                     if not self.run.isdisjoint(arrangements):
                         for each in arrangements:
@@ -122,12 +122,12 @@ class Replacement:
 
     def _rows(self, operator: ViewOperator, stored: ViewOperator) -> Iterator[ChangeBatch]:
         scan = self._scans.get(operator)
-        places = list(range(len(operator.schema)))
+        indices = list(range(len(operator.schema)))
         if scan is not None:
             columns = self.old.scans[scan.source].columns
-            places = [columns.index(each) for each in scan.columns]
+            indices = [columns.index(each) for each in scan.columns]
         for batch, weights in stored.living():
-            yield ChangeBatch(batch_of([batch.column(place) for place in places], operator.schema), weights)
+            yield ChangeBatch(batch_of([batch.column(index) for index in indices], operator.schema), weights)
 
     def state(self, operator: ViewOperator) -> str:
         """Return how an operator gets its rows, as text."""

@@ -72,7 +72,7 @@ class Runtime:
         self._identity = None if query.identity is None else query.identity()
         self.position = Position(0, None, dict.fromkeys(query.sources, 0))
         self._is_closed = False
-        self._is_whole = True
+        self._is_consistent = True
         self._last: Batches | None = {name: [] for name in self.dataflow.graph.answers}
         self.store: Store | None = None
         self.tables: StateTables | None = None
@@ -139,7 +139,7 @@ class Runtime:
         position = self.position.next(offset)
         if self.tables is not None:
             self.tables.check()
-        self._is_whole = False
+        self._is_consistent = False
         try:
             changes_by_name: dict[str, ChangeBatches] = {}
             for source, each in changes.items():
@@ -155,7 +155,7 @@ class Runtime:
             self.dataflow.abandon()
             if self.tables is not None:
                 self.tables.drop()
-            self._check_whole()
+            self._check_consistent()
             raise
         self._last = answers
         try:
@@ -167,7 +167,7 @@ class Runtime:
             # The epoch is committed. Close, because a retry would apply it twice.
             self.close()
             raise
-        self._is_whole = True
+        self._is_consistent = True
         return answers
 
     def _summed(self, changes: ChangeBatches) -> ChangeBatches:
@@ -189,7 +189,7 @@ class Runtime:
             )
         self.check_open()
         position = self.position.next(offset)
-        self._is_whole = False
+        self._is_consistent = False
         try:
             first = FirstRows(self.dataflow, streams, self._query.static, partial(self._located, position=position))
             answers = load_all(first, self.tables, self._write, report)
@@ -200,7 +200,7 @@ class Runtime:
             self._reset()
             raise
         self._last = None
-        self._is_whole = True
+        self._is_consistent = True
         return answers
 
     def _located(self, source: str, batches: ChangeBatches, position: Position) -> ChangeBatches:
@@ -225,11 +225,11 @@ class Runtime:
         names = batch.schema.names if scan is None else [column for column, _ in scan.columns]
         return dict(zip(names, batch.slice(row, 1).to_pylist()[0].values(), strict=True))
 
-    def _check_whole(self) -> None:
+    def _check_consistent(self) -> None:
         """Close the query after a failed epoch, if the store has that epoch nevertheless."""
         stored = None if self.store is None else self.store.position()
-        self._is_whole = self.store is None or self.position.epoch == (0 if stored is None else stored.epoch)
-        if not self._is_whole:
+        self._is_consistent = self.store is None or self.position.epoch == (0 if stored is None else stored.epoch)
+        if not self._is_consistent:
             self.close()
 
     def _reset(self) -> None:
@@ -238,7 +238,7 @@ class Runtime:
             self.tables.close(None)
             self.store.keep_only([])
             self.tables = self._tables_in(self.store)
-        self._check_whole()
+        self._check_consistent()
 
     # Replacement
 
@@ -258,7 +258,7 @@ class Runtime:
         query in a store.
         """
         position = self.position.next(None)
-        self._is_whole = False
+        self._is_consistent = False
         try:
             new._take_over(self, replacement)
             part = replacement.part
@@ -284,7 +284,7 @@ class Runtime:
                 if new.tables is not None:
                     new.tables.close(None)
                 self.tables.drop()
-            self._check_whole()
+            self._check_consistent()
             raise
         new.position, new._last = position, stored_answers
         return answers
@@ -292,7 +292,7 @@ class Runtime:
     def _take_over(self, old: Runtime, replacement: Replacement) -> None:
         """Begin with the rows of another query that this one keeps."""
         if old.store is None or old.tables is None:
-            for each, twin in replacement.kept.items():
+            for each, twin in replacement.stored_twins.items():
                 for name, table in each.tables.items():
                     table.copy(twin.tables[name])
             return
@@ -301,7 +301,7 @@ class Runtime:
         self.tables.open(
             {
                 self.dataflow.table_name(each, name): old.dataflow.table_name(twin, name)
-                for each, twin in replacement.kept.items()
+                for each, twin in replacement.stored_twins.items()
                 for name in each.tables
             }
         )
@@ -331,7 +331,7 @@ class Runtime:
     def check_open(self) -> None:
         """Raise `PlanError` if the query is closed, or `StateError` if an error interrupted an epoch."""
         kind, opener = self._query.kind, self._query.opener
-        if not self._is_whole:
+        if not self._is_consistent:
             again = "Populate a new one" if self.store is None else "Close it and open its folder again"
             raise StateError(
                 f"The {kind} is incomplete in memory, because an error interrupted an epoch. {again} with {opener}.",
@@ -346,7 +346,7 @@ class Runtime:
             return
         self._is_closed = True
         if self.tables is not None:
-            self.tables.close(self.position if self._is_whole and self.position.epoch else None)
+            self.tables.close(self.position if self._is_consistent and self.position.epoch else None)
         if self.store is not None:
             self.store.close()
 

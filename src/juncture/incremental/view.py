@@ -437,9 +437,9 @@ def _distinct(names: tuple[str, ...]) -> list[str]:
     """Return the names, with suffixes where needed to make them unique."""
     unique_names: list[str] = []
     for name in names:
-        number, own = 1, name
-        while own in unique_names:
-            own = f"{name}_{number}"
+        number, unique_name = 1, name
+        while unique_name in unique_names:
+            unique_name = f"{name}_{number}"
             number += 1
-        unique_names.append(own)
+        unique_names.append(unique_name)
     return unique_names

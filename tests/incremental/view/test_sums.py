@@ -50,9 +50,11 @@ def test_sums(kind, data):
         wanted = sum((Fraction(value) * weight for own, value, weight in rows if own == group), Fraction(0))
         assert sums.exact()[group] * exact._scale(sums) == wanted
     if kind != "float":
-        whole, fits = sums.whole()
+        integers, fits = sums.integers()
         assert fits.tolist() == [-(2**63) <= total < 2**63 for total in sums.exact()]
-        assert [int(total) for total in whole[fits]] == [total for total in sums.exact() if -(2**63) <= total < 2**63]
+        assert [int(total) for total in integers[fits]] == [
+            total for total in sums.exact() if -(2**63) <= total < 2**63
+        ]
     valid = np.ones(GROUPS, np.bool_)
     totals = [total * exact._scale(sums) for total in sums.exact()]
     assert exact._floats(sums, valid, None).to_pylist() == [nearest(total) for total in totals]

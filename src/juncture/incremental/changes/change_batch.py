@@ -109,13 +109,14 @@ def read_changes(changes: Any, schema: pa.Schema, side: str) -> Iterator[ChangeB
 def rows_within(schema: pa.Schema, side: str) -> tuple[pa.Schema, tuple[str, ...]]:
     """Return the columns of the changed rows, and the columns that mark changes."""
     names = set(schema.names)
-    found = [marks for marks in ((WEIGHT,), (CHANGE_TYPE,), (_OP, _BEFORE, _AFTER)) if set(marks) <= names]
-    if len(found) > 1:
+    formats = [marks for marks in ((WEIGHT,), (CHANGE_TYPE,), (_OP, _BEFORE, _AFTER)) if set(marks) <= names]
+    if len(formats) > 1:
         raise SchemaError(
-            f"Columns {found[0][0]!r} and {found[1][0]!r} of the {side} changes both mark changes. Drop one of them.",
+            f"Columns {formats[0][0]!r} and {formats[1][0]!r} of the {side} changes both mark changes. "
+            "Drop one of them.",
             name="JN-CHANGE-FORMAT",
         )
-    marks = found[0] if found else ()
+    marks = formats[0] if formats else ()
     if len(marks) <= 1:
         ignored = {*marks, *(_IGNORED if marks == (CHANGE_TYPE,) else ())}
         return pa.schema([field for field in schema if field.name not in ignored]), marks
@@ -189,11 +190,11 @@ def _by_word(
     column: pa.Array, weight_of: Callable[[str], int | None], name: str, words: tuple[str, ...], side: str
 ) -> Ints:
     encoded = column if pat.is_dictionary(column.type) else column.dictionary_encode()
-    found = [None if word is None else weight_of(str(word)) for word in encoded.dictionary.to_pylist()]
+    weights_of_words = [None if word is None else weight_of(str(word)) for word in encoded.dictionary.to_pylist()]
     # Unknown words and null have the weight 0.
-    known = np.array([0 if weight is None else weight for weight in found] + [0], np.int64)
-    indices = encoded.indices.cast(pa.int64()).fill_null(len(found)).to_numpy(zero_copy_only=False)
-    weights: Ints = known[indices]
+    weight_of_index = np.array([0 if weight is None else weight for weight in weights_of_words] + [0], np.int64)
+    indices = encoded.indices.cast(pa.int64()).fill_null(len(weights_of_words)).to_numpy(zero_copy_only=False)
+    weights: Ints = weight_of_index[indices]
     if not weights.all():
         row = int(np.flatnonzero(weights == 0)[0])
         raise DataError(

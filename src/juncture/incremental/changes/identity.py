@@ -35,7 +35,7 @@ class RowIdentity:
 
     def __init__(self, schema: pa.Schema) -> None:
         # A null column distinguishes no rows.
-        self._columns = [place for place, field in enumerate(schema) if not is_null_type(field.type)]
+        self._columns = [index for index, field in enumerate(schema) if not is_null_type(field.type)]
         self._as_bytes = [_has(pat.is_map, field.type) for field in schema]
         for field in schema:
             if _has(pat.is_interval, field.type):
@@ -44,12 +44,12 @@ class RowIdentity:
                 encode_rows([pa.array([], field.type)])
             except (TypeError, pa.ArrowException):
                 raise NoIdentityError(field.name, field.type) from None
-        types = [pa.large_binary() if self._as_bytes[place] else schema.field(place).type for place in self._columns]
+        types = [pa.large_binary() if self._as_bytes[index] else schema.field(index).type for index in self._columns]
         self._types = types
         self._hashes = KeyHashes(types, types, nulls_equal=True) if types else None
 
     def _compared(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        arrays = [(batch.column(place), self._as_bytes[place]) for place in self._columns]
+        arrays = [(batch.column(index), self._as_bytes[index]) for index in self._columns]
         return [encode_rows([array]).to_arrow() if as_bytes else array for array, as_bytes in arrays]
 
     def hashes(self, batch: pa.RecordBatch) -> Ints:
@@ -63,9 +63,9 @@ class RowIdentity:
         codes = np.zeros(batch.num_rows, np.int32)
         if not self._types:
             return codes, min(1, batch.num_rows)
-        known = RowCodes(self._types)
-        known.add(self._compared(batch), codes)
-        return codes, known.count
+        row_codes = RowCodes(self._types)
+        row_codes.add(self._compared(batch), codes)
+        return codes, row_codes.count
 
     def same(self, ones: pa.RecordBatch, others: pa.RecordBatch) -> Mask:
         """Return which rows are equal to those at the same position of another batch."""
@@ -75,13 +75,13 @@ class RowIdentity:
         equal: Mask = codes[: ones.num_rows] == codes[ones.num_rows :]
         return equal
 
-    def same_at(self, ones: RowMemory, rows: Ints, others: RowMemory, places: Positions) -> Mask:
+    def same_at(self, ones: RowMemory, rows: Ints, others: RowMemory, positions: Positions) -> Mask:
         """Return which rows are equal to those at given positions of another batch."""
-        places = places.astype(np.int64, copy=False)
-        equal = ones.surely_equal(rows, others, places)
+        positions = positions.astype(np.int64, copy=False)
+        equal = ones.surely_equal(rows, others, positions)
         unsure = np.flatnonzero(~equal)
         if len(unsure):
-            one, other = (rows_at(memory.batch, index[unsure]) for memory, index in ((ones, rows), (others, places)))
+            one, other = (rows_at(memory.batch, index[unsure]) for memory, index in ((ones, rows), (others, positions)))
             equal[unsure] = self.same(one, other)
         return equal
 
@@ -95,8 +95,8 @@ class RowIdentity:
             # Only rows with the same hash may be equal.
             alike = np.sort(order[np.append(same, False) | np.insert(same, 0, False)])
             weights = self._summed(batch, weights, alike)
-        sums, kept = ChangeBatch(batch, weights), np.flatnonzero(weights)
-        return (sums, hashes) if len(kept) == len(weights) else (sums.some(kept), hashes[kept])
+        sums, nonzero = ChangeBatch(batch, weights), np.flatnonzero(weights)
+        return (sums, hashes) if len(nonzero) == len(weights) else (sums.some(nonzero), hashes[nonzero])
 
     def summed(self, batch: pa.RecordBatch, weights: Ints, same: Mask) -> Ints:
         """Return weights with those of equal rows added to the first. ``same`` marks rows that may equal the next."""

@@ -63,7 +63,7 @@ class DuckQuery:
 
     @cached_property
     def _schema(self) -> pa.Schema:
-        return pa.schema([(f"c{place}", data_type) for place, data_type in enumerate(self.inputs)])
+        return pa.schema([(f"c{index}", data_type) for index, data_type in enumerate(self.inputs)])
 
     @cached_property
     def _prepared(self) -> tuple[Any, _Slot]:
@@ -74,7 +74,7 @@ class DuckQuery:
         cursor.execute(f"PREPARE statement AS {self.sql}")
         return cursor, slot
 
-    def shown(self, operands: Sequence[str]) -> str:
+    def text(self, operands: Sequence[str]) -> str:
         """Return the value as text, with the names of the columns."""
         columns = r"CAST\(c(\d+) AS [^()]*(?:\([^()]*\))?\)|\bc(\d+)\b"
         text = re.sub(columns, lambda match: operands[int(match[1] or match[2])], self.sql)
@@ -95,9 +95,9 @@ class DuckQuery:
         except duckdb.Error as error:
             raise pa.ArrowInvalid(first_sentence(str(error))) from None
         arrays = [
-            _as_type(table.column(place).combine_chunks(), data_type) for place, data_type in enumerate(self.outputs)
+            _as_type(table.column(index).combine_chunks(), data_type) for index, data_type in enumerate(self.outputs)
         ]
-        return pa.RecordBatch.from_arrays(arrays, names=[str(place) for place in range(len(arrays))])
+        return pa.RecordBatch.from_arrays(arrays, names=[str(index) for index in range(len(arrays))])
 
 
 def _plain_text(text: str) -> str:

@@ -81,16 +81,16 @@ def call(function: str, *operands: Expression, option: Any = None, data_type: pa
     if data_type is None:
         none = [pa.nulls(0, operand.type) for operand in operands]
         data_type = FUNCTIONS[function](none, option).type
-    made = Call(data_type, function, operands, option)
+    result = Call(data_type, function, operands, option)
     if not all(isinstance(operand, Constant) for operand in operands):
-        return made
+        return result
     try:
-        value = evaluate(made, [], 1)[0].as_py()
+        value = evaluate(result, [], 1)[0].as_py()
     except (pa.ArrowException, OverflowError):
         # The error must occur only if there are rows. Dates outside of Python's range are not folded either.
-        return made
+        return result
     # Equal constants share one node, and -0.0 equals 0.0, but 1 / -0.0 differs from 1 / 0.0.
-    return made if str(value) == "-0.0" else Constant(data_type, value)
+    return result if str(value) == "-0.0" else Constant(data_type, value)
 
 
 def evaluate(expression: Expression, arrays: Sequence[pa.Array], rows: int) -> pa.Array:
@@ -129,22 +129,22 @@ def _value_by_branches(expression: Call, arrays: Sequence[pa.Array], rows: int, 
 
 
 def _chosen(branches: Branches, data_type: pa.DataType, arrays: Sequence[pa.Array], rows: int) -> pa.Array:
-    left, pieces, places = np.arange(rows), [pa.nulls(0, data_type)], []
+    left, pieces, rows_of_pieces = np.arange(rows), [pa.nulls(0, data_type)], []
     for condition, value in branches:
         if not len(left):
             break
         chosen = true_rows(evaluate(condition, _some_rows(arrays, left, condition), len(left)))
         if len(chosen):
-            places.append(left[chosen])
+            rows_of_pieces.append(left[chosen])
             pieces.append(evaluate(value, _some_rows(arrays, left[chosen], value), len(chosen)))
             left = np.delete(left, chosen)
-    order = np.argsort(np.concatenate([*places, left]))
+    order = np.argsort(np.concatenate([*rows_of_pieces, left]))
     return rows_of(concatenated([*pieces, pa.nulls(len(left), data_type)]), array_of(order, pa.int64()))
 
 
 def _some_rows(arrays: Sequence[pa.Array], rows: Ints, expression: Expression) -> list[pa.Array]:
     index = array_of(rows, pa.int64())
-    return [rows_of(each, index) if place in expression.columns else each for place, each in enumerate(arrays)]
+    return [rows_of(each, index) if number in expression.columns else each for number, each in enumerate(arrays)]
 
 
 def _branches_of_case(expression: Call) -> list[Branches]:
@@ -188,7 +188,7 @@ def _walk(expression: Expression) -> Iterator[Expression]:
 
 def columns_of(expressions: Iterable[Expression]) -> frozenset[int]:
     """Return the positions of the columns that some expressions read."""
-    return frozenset(place for each in expressions for place in each.columns)
+    return frozenset(index for each in expressions for index in each.columns)
 
 
 def is_never(condition: Expression) -> bool:
@@ -213,11 +213,11 @@ def substituted(expression: Expression, values: Mapping[int, Expression] | Seque
     return replaced(expression, lambda column: values[column.index])
 
 
-def shifted(expression: Expression, places: Mapping[int, int] | int) -> Expression:
+def shifted(expression: Expression, shift: Mapping[int, int] | int) -> Expression:
     """Return an expression with its column positions moved by an offset, or mapped."""
-    if isinstance(places, int):
-        return replaced(expression, lambda column: InputColumn(column.type, column.index + places))
-    return replaced(expression, lambda column: InputColumn(column.type, places[column.index]))
+    if isinstance(shift, int):
+        return replaced(expression, lambda column: InputColumn(column.type, column.index + shift))
+    return replaced(expression, lambda column: InputColumn(column.type, shift[column.index]))
 
 
 def _logical(function: str, operands: Sequence[Expression]) -> Expression:
@@ -283,11 +283,11 @@ def key_pair(
 
 def is_comparison(condition: Expression, width: int) -> bool:
     """Return whether a condition compares values, each of one side."""
-    places = condition.columns
-    if not places or max(places) < width or min(places) >= width:
+    columns = condition.columns
+    if not columns or max(columns) < width or min(columns) >= width:
         return True
-    known = isinstance(condition, Call) and condition.function in {*COMPARISONS, "and", "or", "not"}
-    return known and all(is_comparison(each, width) for each in getattr(condition, "operands", ()))
+    is_supported = isinstance(condition, Call) and condition.function in {*COMPARISONS, "and", "or", "not"}
+    return is_supported and all(is_comparison(each, width) for each in getattr(condition, "operands", ()))
 
 
 _SIGNS = {
@@ -295,7 +295,7 @@ _SIGNS = {
 } | COMPARISONS  # fmt: skip
 
 
-def shown(expression: Expression, names: Sequence[str]) -> str:
+def text_of(expression: Expression, names: Sequence[str]) -> str:
     """Return an expression as SQL-like text."""
     if isinstance(expression, InputColumn):
         return names[expression.index]
@@ -308,9 +308,9 @@ def shown(expression: Expression, names: Sequence[str]) -> str:
             else str(expression.value)
         )
     assert isinstance(expression, Call)
-    operands = [shown(operand, names) for operand in expression.operands]
+    operands = [text_of(operand, names) for operand in expression.operands]
     if isinstance(expression.option, DuckQuery):
-        return expression.option.shown(operands)
+        return expression.option.text(operands)
     if expression.function in _SIGNS and len(operands) == 2:
         return f"({operands[0]} {_SIGNS[expression.function]} {operands[1]})"
     if expression.function == "cast":

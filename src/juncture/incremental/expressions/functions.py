@@ -54,8 +54,8 @@ def rounded(values: pa.Array | pa.Scalar, digits: int, rounding: str) -> pa.Arra
     source = values.type
     # In the original precision, Arrow returns zero for values that carry into another digit, if there are nulls.
     wide = values.cast(pa.decimal256(_MOST_WIDE_DIGITS, source.scale))
-    whole = source.precision - source.scale
-    return pc.round(wide, ndigits=min(max(digits, -whole - 1), source.scale), round_mode=rounding)
+    integer_digits = source.precision - source.scale
+    return pc.round(wide, ndigits=min(max(digits, -integer_digits - 1), source.scale), round_mode=rounding)
 
 
 def to_floats(values: pa.Array) -> pa.Array:
@@ -116,8 +116,8 @@ def _digits(name: str, one: pa.DataType, other: pa.DataType) -> int:
     """Return the digits that Arrow's rules require for the result of two decimals."""
     if name == "multiply":
         return int(one.precision + other.precision + 1)
-    whole = max(one.precision - one.scale, other.precision - other.scale)
-    return int(whole + max(one.scale, other.scale) + 1)
+    integer_digits = max(one.precision - one.scale, other.precision - other.scale)
+    return int(integer_digits + max(one.scale, other.scale) + 1)
 
 
 def _arithmetic(name: str) -> Function:
@@ -207,11 +207,11 @@ def _divide(operands: Sequence[Operand], _option: Any) -> Operand:
 
 def _in(operands: Sequence[Operand], option: tuple[tuple[Any, ...], bool]) -> Operand:
     (value,) = operands
-    known, has_null = option
+    choices, has_null = option
     if _is_float(value):
         # is_in compares floats by their bits.
-        value, known = _without_signs(value), tuple(each + 0.0 for each in known)
-    matches = pc.is_in(value, value_set=pa.array(known, value.type))
+        value, choices = _without_signs(value), tuple(each + 0.0 for each in choices)
+    matches = pc.is_in(value, value_set=pa.array(choices, value.type))
     if has_null:
         matches = pc.if_else(matches, True, pa.scalar(None, pa.bool_()))
     return pc.if_else(pc.is_null(value), pa.scalar(None, pa.bool_()), matches)

@@ -146,10 +146,10 @@ class SumAccumulator(Accumulator):
     def begin(self, fixed: IntTable, sums: Sequence[Sums], groups: Codes) -> None:
         """Begin an epoch with the sums of the affected groups."""
         super().begin(fixed, sums, groups)
-        (own,) = sums
+        (old_sums,) = sums
         self._new_result: pa.Array | None = None
-        self._old_sums = Sums(own.lines, own.base, self._old[self._special])
-        self._new_sums = Sums(own.lines.copy(), own.base, self._new[self._special])
+        self._old_sums = Sums(old_sums.lines, old_sums.base, self._old[self._special])
+        self._new_sums = Sums(old_sums.lines.copy(), old_sums.base, self._new[self._special])
 
     def add(self, rows: Ints, values: pa.Array | None, weights: Ints) -> None:
         """Add weighted values to the sums."""

@@ -89,7 +89,7 @@ class ArrangedOperator(ViewOperator):
         codes = none if self._order is None else interval_codes(self._order.codes(batch))
         return Delta.of(batch, weights, self.codes_of(batch), codes, hashes)
 
-    def part_hashes(self, _place: int, batch: pa.RecordBatch, /) -> Words:
+    def part_hashes(self, _input_number: int, batch: pa.RecordBatch, /) -> Words:
         """Return the hashes of the keys; without keys, those of whole rows, which are not read by key."""
         if self.keys:
             return self.domain.hashes_of(self.keys_of(batch), batch.num_rows)
@@ -126,9 +126,11 @@ class ArrangedOperator(ViewOperator):
         """Compute the delta in ranges of hashes, so that rows are copied in parts. Inserts and deletes are apart."""
         changes: ChangeBatches = []
         deleted: dict[int, list[Slots]] = {}
-        whole = [not any(batch.column(place).null_count for batch, _ in batches) for place in range(len(self.schema))]
+        without_nulls = [
+            not any(batch.column(index).null_count for batch, _ in batches) for index in range(len(self.schema))
+        ]
         count = sum(int(np.count_nonzero(weights > 0)) for _, weights in batches)
-        inserts = RunConcatenator(count, self.schema, whole, (0, 0), 0)
+        inserts = RunConcatenator(count, self.schema, without_nulls, (0, 0), 0)
         for each in _by_hash(batches, self.identity):
             part = self.delta_of(*each, self.identity.hashes(each.rows)).summed(self.identity)
             inserts.add(part.some(np.flatnonzero(part.weights > 0)).as_run())

@@ -90,11 +90,11 @@ class AsofOperator(RecomputeOperator):
     def _as_far(self, keys: Codes, codes: Ints) -> Ints:
         """Return the least code from which a right row may seem as near as the next one, due to rounding."""
         after = self._neighbour(keys, moved(codes, 1), forward=True, nth=1)
-        own, following = floats_of(codes), floats_of(after)
+        values, following = floats_of(codes), floats_of(after)
         with np.errstate(over="ignore", invalid="ignore"):
-            far = own + (following - own) * 2.0**_ROUNDED_BITS
-        found = np.where(np.isnan(far) | np.isinf(own), MIN_CODE, float_codes(far))
-        return np.where(after == MAX_CODE, MAX_CODE, np.minimum(found, _INFINITY))
+            far = values + (following - values) * 2.0**_ROUNDED_BITS
+        bounds = np.where(np.isnan(far) | np.isinf(values), MIN_CODE, float_codes(far))
+        return np.where(after == MAX_CODE, MAX_CODE, np.minimum(bounds, _INFINITY))
 
     def candidates(self, probe_rows: Delta) -> Iterator[tuple[Run, Positions]]:
         """Yield the nearest right rows of left rows in the direction of the join."""
@@ -125,17 +125,17 @@ class AsofOperator(RecomputeOperator):
 
     def _as_near(self, codes: Ints, low: Ints) -> Ints:
         """Return the least code down to which a right row may seem as near as another one, due to rounding."""
-        own, farthest = floats_of(codes), floats_of(low)
+        values, farthest = floats_of(codes), floats_of(low)
         with np.errstate(over="ignore", invalid="ignore"):
-            far = farthest - (own - farthest) * 2.0**-_ROUNDED_BITS
-        found = np.where(np.isnan(far) | (low == MIN_CODE), MIN_CODE, float_codes(far))
-        return np.minimum(found, low)
+            far = farthest - (values - farthest) * 2.0**-_ROUNDED_BITS
+        bounds = np.where(np.isnan(far) | (low == MIN_CODE), MIN_CODE, float_codes(far))
+        return np.minimum(bounds, low)
 
     def _neighbour(self, keys: Codes, codes: Ints, *, forward: bool, nth: int | None = None) -> Ints:
         """Return the code of the nth right row from some codes on, or a nearer one; the extreme code for none."""
-        found = np.full(len(keys), MAX_CODE if forward else MIN_CODE)
-        self._arrangements["right"].neighbours(keys, codes, nth or self._matches, found, forward=forward)
-        return found
+        neighbours = np.full(len(keys), MAX_CODE if forward else MIN_CODE)
+        self._arrangements["right"].neighbours(keys, codes, nth or self._matches, neighbours, forward=forward)
+        return neighbours
 
     # Results
 
@@ -239,6 +239,6 @@ def _occurrence(rows: Ints, taken: Ints) -> Ints:
     starts[1:] = (rows[order][1:] != rows[order][:-1]) | (taken[order][1:] != taken[order][:-1])
     positions = np.arange(len(order))
     first = np.maximum.accumulate(np.where(starts, positions, 0)) if len(order) else positions
-    found = np.empty(len(order), np.int64)
-    found[order] = positions - first
-    return found
+    occurrences = np.empty(len(order), np.int64)
+    occurrences[order] = positions - first
+    return occurrences

@@ -24,8 +24,8 @@ from juncture.incremental.expressions.expression import (
     InputColumn,
     evaluate,
     shifted,
-    shown,
     substituted,
+    text_of,
 )
 from juncture.kernels.array_types import Mask
 
@@ -53,14 +53,14 @@ class Bound:
         """Return the least value of an expression that follows from the bound; None if the expression may fall."""
         if value == self.value:
             return self.least
-        place = _rising_operand(value)
-        if not isinstance(value, Call) or place is None:
+        position = _rising_operand(value)
+        if not isinstance(value, Call) or position is None:
             return None
-        operand = value.operands[place]
+        operand = value.operands[position]
         if value.function == "coalesce" and (is_never_null is None or not all(map(is_never_null, operand.columns))):
             return None
         least = self.least_of(operand, is_never_null)
-        return None if least is None else _with_operand(value, place, least)
+        return None if least is None else _with_operand(value, position, least)
 
     def solved(self) -> Bound:
         """Return a bound of a column in place of a bound of its sum with a constant."""
@@ -70,11 +70,11 @@ class Bound:
         if isinstance(value.option, DuckQuery) and value.option.inverse is not None:
             inverse = replace(value, operands=(self.least,), option=value.option.inverse)
             return Bound(value.operands[0], inverse).solved()
-        place = _rising_operand(value) if value.function in _INVERSE and pat.is_integer(value.type) else None
-        if place is None or value.operands[place].type != value.type:
+        position = _rising_operand(value) if value.function in _INVERSE and pat.is_integer(value.type) else None
+        if position is None or value.operands[position].type != value.type:
             return self
-        least = Call(value.type, _INVERSE[value.function], (self.least, value.operands[1 - place]))
-        return Bound(value.operands[place], least).solved()
+        least = Call(value.type, _INVERSE[value.function], (self.least, value.operands[1 - position]))
+        return Bound(value.operands[position], least).solved()
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class FutureChanges:
         pairs = list(ascending)
         for each in conditions:
             if isinstance(each, Call) and each.function in _ASCENDING:
-                lesser, greater = (each.operands[place] for place in _ASCENDING[each.function])
+                lesser, greater = (each.operands[position] for position in _ASCENDING[each.function])
                 pairs += [(lesser, greater), *([(greater, lesser)] if each.function == "equal" else [])]
         bounds = list(self.bounds)
         # Bounds that are added to the list are followed in turn.
@@ -104,7 +104,7 @@ class FutureChanges:
 
     def carried(self, pairs: Pairs, is_never_null: IsNeverNull | None, *, is_last: bool) -> FutureChanges:
         """Return the changes of other rows, given pairs of their values and the equal values of these rows."""
-        at = {value.index: own for own, value in pairs if isinstance(value, InputColumn)}
+        at = {value.index: column for column, value in pairs if isinstance(value, InputColumn)}
 
         def bounds() -> Iterator[Bound]:
             for bound in self.bounds:
@@ -112,10 +112,10 @@ class FutureChanges:
                     yield Bound(substituted(bound.value, at), bound.least)
                     if is_last:
                         continue
-                for own, value in pairs:
+                for column, value in pairs:
                     least = None if isinstance(value, InputColumn) else bound.least_of(value, is_never_null)
                     if least is not None:
-                        yield Bound(own, least)
+                        yield Bound(column, least)
 
         return replace(self, bounds=tuple(dict.fromkeys(bounds())))
 
@@ -151,30 +151,30 @@ def joined(futures: Sequence[Future], firsts: Sequence[int], conditions: Sequenc
 _INVERSE = {"add": "subtract", "subtract": "add"}
 
 
-def _with_operand(value: Call, place: int, operand: Expression) -> Call:
-    return replace(value, operands=(*value.operands[:place], operand, *value.operands[place + 1 :]))
+def _with_operand(value: Call, position: int, operand: Expression) -> Call:
+    return replace(value, operands=(*value.operands[:position], operand, *value.operands[position + 1 :]))
 
 
 def _rising_operand(value: Expression) -> int | None:
     """Return the only operand that is not constant, if the value of a call rises or stays as the operand rises."""
     if not isinstance(value, Call):
         return None
-    places = [place for place, each in enumerate(value.operands) if not isinstance(each, Constant)]
-    place = places[0] if len(places) == 1 else None
-    if place is None or value.function == "duckdb":
-        return place if isinstance(value.option, DuckQuery) and value.option.rises else None
+    positions = [position for position, each in enumerate(value.operands) if not isinstance(each, Constant)]
+    position = positions[0] if len(positions) == 1 else None
+    if position is None or value.function == "duckdb":
+        return position if isinstance(value.option, DuckQuery) and value.option.rises else None
     others = [each.value for each in value.operands if isinstance(each, Constant)]
     if any(each is None for each in others):
         return None
     if value.function == "cast":
         types = value.type, value.operands[0].type
         are_numbers = all(pat.is_integer(each) or pat.is_floating(each) or pat.is_decimal(each) for each in types)
-        return place if are_numbers else None
+        return position if are_numbers else None
     if value.function in ("multiply", "divide", "int_divide") and not others[0] > 0:
         return None
     first = value.function in ("subtract", "divide", "int_divide", "coalesce")
     is_known = first or value.function in ("add", "multiply")
-    return place if is_known and not (first and place) else None
+    return position if is_known and not (first and position) else None
 
 
 def final_rows(future: Future, batch: pa.RecordBatch, *, frontiers: Frontiers) -> Mask:
@@ -217,7 +217,7 @@ def retention(future: Future, names: Sequence[str]) -> str:
     if unbounded:
         return f"grows: any row can be needed by future changes of {', '.join(unbounded)}"
     texts = [
-        " or ".join(f"{shown(each.value, names)} < {shown(each.least, [f'frontier of {changes.source}'])}"
+        " or ".join(f"{text_of(each.value, names)} < {text_of(each.least, [f'frontier of {changes.source}'])}"
                     for each in changes.bounds)
         for changes in future
     ]  # fmt: skip

@@ -13,7 +13,7 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, concatenated, rows_of, true_rows, validity
 from juncture.incremental.changes.change_batch import ChangeBatch, ChangeBatches
 from juncture.incremental.changes.identity import identity_of
-from juncture.incremental.expressions.expression import Expression, evaluate, shifted, shown
+from juncture.incremental.expressions.expression import Expression, evaluate, shifted, text_of
 from juncture.incremental.expressions.functions import FUNCTIONS
 from juncture.incremental.operators.accumulators import (
     Accumulator,
@@ -70,12 +70,12 @@ class GroupAggregate:
     order: tuple[RowOrder, ...] = ()  # in which ``first`` returns the first value
     keeps_nulls: bool = False  # whether that may be NULL
 
-    def shifted(self, places: Mapping[int, int]) -> GroupAggregate:
+    def shifted(self, new_indices: Mapping[int, int]) -> GroupAggregate:
         """Return the aggregate with the columns of its value moved."""
         if self.value is None:
             return self
-        order = tuple(replace(each, value=shifted(each.value, places)) for each in self.order)
-        return replace(self, value=shifted(self.value, places), order=order)
+        order = tuple(replace(each, value=shifted(each.value, new_indices)) for each in self.order)
+        return replace(self, value=shifted(self.value, new_indices), order=order)
 
     @property
     def read(self) -> tuple[Expression, ...]:
@@ -87,10 +87,10 @@ class GroupAggregate:
         """What aggregates that share stored values have in common."""
         return self.value, self.order, self.keeps_nulls
 
-    def shown(self, names: Sequence[str]) -> str:
+    def text(self, names: Sequence[str]) -> str:
         """Return the aggregate as text."""
-        value = "*" if self.value is None else shown(self.value, names)
-        order = ", ".join(each.shown(names) for each in self.order)
+        value = "*" if self.value is None else text_of(self.value, names)
+        order = ", ".join(each.text(names) for each in self.order)
         return f"{self.function}({'distinct ' * self.distinct}{value}{' order by ' * bool(order)}{order})"
 
 
@@ -156,7 +156,7 @@ class GroupOperator(ViewOperator):
         """Whether there may be several groups."""
         return bool(self._keys)
 
-    def part_hashes(self, _place: int, batch: pa.RecordBatch, /) -> Words:
+    def part_hashes(self, _input_number: int, batch: pa.RecordBatch, /) -> Words:
         """Return the hashes of the keys."""
         keys = [evaluate(key, batch.columns, batch.num_rows) for key in self._keys]
         return self._domain.hashes_of(keys, batch.num_rows)
@@ -264,7 +264,7 @@ class GroupOperator(ViewOperator):
             return
         step, self._step = self._step, None
         ends = [each.end() for each in self._accumulators]
-        sums = [each for _, own in ends for each in own]
+        sums = [each for _, group_sums in ends for each in group_sums]
         self._widen([(each.base, len(each.lines)) for each in sums])
         state = np.concatenate([step.state[:_OWN_LINES], *(lines for lines, _ in ends), *(each.lines for each in sums)])
         weights = (state[_SIZE] > 0).astype(np.int64) if self._keys else np.ones(1, np.int64)
@@ -382,7 +382,7 @@ class GroupOperator(ViewOperator):
 def _argument_type(aggregate: GroupAggregate) -> pa.DataType:
     """Return the type of the values of an aggregate: with an order, structs of the sort keys and the value."""
     types = [each.type for each in aggregate.read]
-    return pa.struct([(str(place), each) for place, each in enumerate(types)]) if aggregate.order else types[-1]
+    return pa.struct([(str(number), each) for number, each in enumerate(types)]) if aggregate.order else types[-1]
 
 
 def _distinct(codes: Codes, count: int) -> tuple[Codes, Ints, Ints]:

@@ -155,13 +155,13 @@ class JoinOperator(ViewOperator):
         return True
 
     def _read_by(self, path: JoinPath) -> dict[int, list[int]]:
-        known = {self._keys_of(path.part, path.start)}
+        index_keys = {self._keys_of(path.part, path.start)}
         read = {*self._output_columns, *path.condition.columns}
         for each in path.lookups:
-            own = each.arranged.domain, each.keys
-            if own not in known:
+            index_key = each.arranged.domain, each.keys
+            if index_key not in index_keys:
                 read |= each.read_by_keys
-            known |= {own, self._keys_of(each.part, each.arranged)}
+            index_keys |= {index_key, self._keys_of(each.part, each.arranged)}
             read |= each.condition.columns
         return {
             part: [column for column in range(first, end) if column in read]
@@ -256,13 +256,13 @@ class JoinOperator(ViewOperator):
 
     def _lookup_matches(self, rows: _Joined, lookup: Lookup, read: Mapping[int, list[int]]) -> Iterator[_Joined]:
         """Yield rows with their matches in an arrangement, about ``_CHUNK_ROWS`` at a time."""
-        arranged, own = lookup.arranged, (lookup.arranged.domain, lookup.keys)
-        codes = rows.codes.get(own)
+        arranged, index_key = lookup.arranged, (lookup.arranged.domain, lookup.keys)
+        codes = rows.codes.get(index_key)
         if codes is None:
             arrays = self._columns(rows, lookup.read_by_keys, read)
             count = len(rows.weights)
             codes = arranged.domain.find([evaluate(key, arrays, count) for key in lookup.keys], count)
-            rows = _Joined(rows.weights, rows.batches, rows.rows, {**rows.codes, own: codes})
+            rows = _Joined(rows.weights, rows.batches, rows.rows, {**rows.codes, index_key: codes})
         columns = [column - self._first[lookup.part] for column in read[lookup.part]]
         pieces: list[Piece] = []
         waiting = 0

@@ -36,7 +36,7 @@ class KeyDomain(JoinKeys):
         codes = RowCodes(types) if coded_as_rows else KeyCodes(*pair, nulls_equal=nulls_equal)
         super().__init__(codes, self.arrangements)
         self._hashes = KeyHashes(*pair, nulls_equal=nulls_equal) if types else None
-        self._known = np.zeros(1, np.uint64)
+        self._hash_of_code = np.zeros(1, np.uint64)
         self.generation = 0  # how often keys got other codes
 
     @property
@@ -62,13 +62,13 @@ class KeyDomain(JoinKeys):
         return keys
 
     def _note(self, keys: Codes, hashes: Words) -> None:
-        if self.count > len(self._known):
-            self._known = np.pad(self._known, (0, 2 * self.count - len(self._known)))
+        if self.count > len(self._hash_of_code):
+            self._hash_of_code = np.pad(self._hash_of_code, (0, 2 * self.count - len(self._hash_of_code)))
         here = keys != EMPTY
         if here.all():
-            self._known[keys] = hashes
+            self._hash_of_code[keys] = hashes
         else:
-            self._known[keys[here]] = hashes[here]
+            self._hash_of_code[keys[here]] = hashes[here]
 
     def find(self, columns: list[pa.Array], rows: int) -> Codes:
         """Return the codes of rows; `EMPTY` where a value is null, or no arranged row has the key."""
@@ -80,7 +80,7 @@ class KeyDomain(JoinKeys):
 
     def hashes(self, keys: Codes) -> Words:
         """Return the hashes of codes that `of` returned in this epoch; zero for `EMPTY`."""
-        hashes = self._known[np.maximum(keys, 0)]
+        hashes = self._hash_of_code[np.maximum(keys, 0)]
         hashes[keys == EMPTY] = 0
         return hashes
 
@@ -104,5 +104,5 @@ class KeyDomain(JoinKeys):
 
     def _rekey(self, mapping: Codes) -> None:
         super()._rekey(mapping)
-        self._known = np.zeros(1, np.uint64)
+        self._hash_of_code = np.zeros(1, np.uint64)
         self.generation += 1

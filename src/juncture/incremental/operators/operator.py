@@ -50,7 +50,7 @@ class ViewOperator:
         """Whether rows whose `part_hashes` differ do not meet, so that they can be in different epochs."""
         return True
 
-    def part_hashes(self, _place: int, batch: pa.RecordBatch, /) -> Words:
+    def part_hashes(self, _input_number: int, batch: pa.RecordBatch, /) -> Words:
         """Return hashes that divide the rows of an input into parts, in the order in which they are stored."""
         return np.zeros(batch.num_rows, np.uint64)
 
@@ -111,7 +111,7 @@ class ViewOperator:
 
 def schema_of(types: Sequence[pa.DataType]) -> pa.Schema:
     """Return a schema with columns named by position."""
-    return pa.schema([(str(place), data_type) for place, data_type in enumerate(types)])
+    return pa.schema([(str(index), data_type) for index, data_type in enumerate(types)])
 
 
 def batch_of(arrays: Sequence[pa.Array], schema: pa.Schema) -> pa.RecordBatch:

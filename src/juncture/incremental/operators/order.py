@@ -20,7 +20,7 @@ from juncture.columnar.arrays import (
 )
 from juncture.errors import SchemaError, SpecError, did_you_mean
 from juncture.incremental.changes.source import Source
-from juncture.incremental.expressions.expression import Expression, evaluate, shown
+from juncture.incremental.expressions.expression import Expression, evaluate, text_of
 from juncture.kernels.array_types import Ints, Mask
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
 from juncture.ordered.kinds import domain_of
@@ -43,9 +43,9 @@ class RowOrder:
         values = evaluate(self.value, batch.columns, batch.num_rows)
         return codes_in_order(values, descending=self.descending, nulls_first=self.nulls_first)
 
-    def shown(self, names: Sequence[str]) -> str:
+    def text(self, names: Sequence[str]) -> str:
         """Return the order as text."""
-        return f"{shown(self.value, names)}{' DESC' * self.descending}{' NULLS FIRST' * self.nulls_first}"
+        return f"{text_of(self.value, names)}{' DESC' * self.descending}{' NULLS FIRST' * self.nulls_first}"
 
 
 @dataclass(frozen=True)

@@ -47,9 +47,9 @@ class PairOperator:
             # Unmatched left rows are only known at the end.
             self._push("right", *deltas["right"], journal, changes, alone=False)
         for run in arrangement.runs if arrangement.lines else []:
-            given = self._result_mask("left", run.counts[0] > 0)
-            assert given is not None
-            rows = np.flatnonzero(given)
+            mask = self._result_mask("left", run.counts[0] > 0)
+            assert mask is not None
+            rows = np.flatnonzero(mask)
             if len(rows):
                 changes.add(self._output.alone(run.taken(rows), "left"), run.weights[rows])
 

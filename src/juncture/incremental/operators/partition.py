@@ -204,8 +204,8 @@ class PartitionOperator(ViewOperator):
         # Deleted rows are among those that are counted.
         more = int(deletes.max(initial=0))
         least, high = np.full(len(keys), MIN_CODE), np.full(len(keys), MAX_CODE)
-        place, limit = self._order.limit
-        if place in self._order.dense:
+        column, limit = self._order.limit
+        if column in self._order.dense:
             high = self._nth_codes(keys, least, max(limit, 1) + more, forward=True)
         else:
             self._rows.arrangement.neighbours(keys, least, limit + more, high, forward=True)
@@ -214,10 +214,10 @@ class PartitionOperator(ViewOperator):
         last = self._reached(keys, high, replace(following, rows=rows, peers=peers))
         low = self._reached(keys, codes[at], following, forward=False)
         here = low <= high
-        kept = np.flatnonzero(here)
+        positions = np.flatnonzero(here)
         numbers = np.where(here, np.cumsum(here) - 1, -1)
-        least = least[kept]
-        return _Segments(keys[kept], least, high[kept], least, last[kept], least, numbers[of_delta])
+        least = least[positions]
+        return _Segments(keys[positions], least, high[positions], least, last[positions], least, numbers[of_delta])
 
     def _reached(self, keys: Codes, codes: Ints, extent: Extent, *, forward: bool = True) -> Ints:
         """Return how far an extent reaches from some codes, at most to the end of the partition."""
@@ -241,12 +241,12 @@ class PartitionOperator(ViewOperator):
     def _nth_codes(self, keys: Codes, start: Ints, nth: int, *, forward: bool) -> Ints:
         """Return the nth distinct code of each key from some codes on, or the end of the partition."""
         end = np.full(len(keys), MAX_CODE if forward else MIN_CODE)
-        found = end
+        ends = end
         for _ in range(nth if nth <= _MOST_CODES else 0):
-            found = end.copy()
-            self._rows.arrangement.neighbours(keys, start, 1, found, forward=forward)
-            start = moved(found, 1 if forward else -1)
-        return found
+            ends = end.copy()
+            self._rows.arrangement.neighbours(keys, start, 1, ends, forward=forward)
+            start = moved(ends, 1 if forward else -1)
+        return ends
 
     def _gathered(self, segments: _Segments, delta: Delta) -> Delta:
         """Return the rows of parts after the epoch by part, code and hash, with the part as the key."""
@@ -270,7 +270,7 @@ class PartitionOperator(ViewOperator):
         numbers = array_of(np.arange(len(copies)), pa.int64())
         self.computed_rows += len(copies)
         parts = rows.keys[copies].astype(np.int64)
-        read = [columns.column(place) for place in self._reads]
+        read = [columns.column(index) for index in self._reads]
         result = self._query.run([numbers, array_of(parts, pa.int64()), *read])
         if not self._adds_columns:
             return ChangeBatch(batch_of(result.columns, self.schema), np.ones(result.num_rows, np.int64))
@@ -281,8 +281,8 @@ class PartitionOperator(ViewOperator):
                 values = self._continued(segments, rows.hashes[copies][order], parts, codes, values)
             affected = (codes >= segments.low[parts]) & (codes <= segments.high[parts])
             if self._order.limit is not None:
-                place, most = self._order.limit
-                affected &= raw_values(values[place], np.int64) <= most
+                index, most = self._order.limit
+                affected &= raw_values(values[index], np.int64) <= most
             chosen = np.flatnonzero(affected)
             order, values = order[chosen], [rows_of(each, array_of(chosen, pa.int64())) for each in values]
         batch = batch_of([*rows_at(columns, order).columns, *values], self.schema)
@@ -308,10 +308,10 @@ class PartitionOperator(ViewOperator):
         old_hashes = self._rows.identity.hashes(batch_of(old.columns[:width], self._rows.schema))
         count = len(segments.keys)
         continued = []
-        for place, function in enumerate(self._order.running):
-            each = values[place]
+        for index, function in enumerate(self._order.running):
+            each = values[index]
             if function:
-                before = _first_values(old.column(width + place), np.concatenate(old_parts), old_hashes, count)
+                before = _first_values(old.column(width + index), np.concatenate(old_parts), old_hashes, count)
                 after = _first_values(rows_of(each, array_of(new, pa.int64())), parts[new], hashes[new], count)
                 each = _combined(function, each, before, after, array_of(parts, pa.int64()))
             continued.append(each)
@@ -342,9 +342,9 @@ def _combined(function: str, values: pa.Array, before: pa.Array, after: pa.Array
         return FUNCTIONS[function]([values, before.take(parts)], None).cast(values.type)
     zero = pa.scalar(0).cast(values.type)
     no_value = pc.and_(pc.is_null(values), pc.is_null(before.take(parts)))
-    known = [pc.fill_null(each, zero) for each in (values, before, after)]
-    offsets = FUNCTIONS["subtract"](known[1:], None).take(parts)
-    total = FUNCTIONS["add"]([known[0], offsets], None).cast(values.type)
+    values_or_zero = [pc.fill_null(each, zero) for each in (values, before, after)]
+    offsets = FUNCTIONS["subtract"](values_or_zero[1:], None).take(parts)
+    total = FUNCTIONS["add"]([values_or_zero[0], offsets], None).cast(values.type)
     return pc.if_else(no_value, pa.scalar(None, values.type), total)
 
 
@@ -367,7 +367,7 @@ class ExpandOperator(ViewOperator):
 
     def _expanded(self, batch: pa.RecordBatch, weights: Ints) -> ChangeBatch:
         numbers = array_of(np.arange(batch.num_rows), pa.int64())
-        result = self._query.run([numbers, *(batch.column(place) for place in self._reads)])
+        result = self._query.run([numbers, *(batch.column(index) for index in self._reads)])
         rows = raw_values(result.column(0), np.int64)
         arrays = [*rows_at(batch, rows).columns, *result.columns[1:]]
         return ChangeBatch(batch_of(arrays, self.schema), weights[rows])

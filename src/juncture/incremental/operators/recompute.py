@@ -102,9 +102,9 @@ class RecomputeOperator(ABC):
         return Candidates(batch, np.concatenate([np.zeros(0, np.int64), *weights]), runs)
 
 
-def _distinct(found: Iterable[tuple[Run, Positions]]) -> list[tuple[Run, Positions]]:
+def _distinct(matches: Iterable[tuple[Run, Positions]]) -> list[tuple[Run, Positions]]:
     of_runs: dict[int, tuple[Run, list[Positions]]] = {}
-    for run, positions in found:
+    for run, positions in matches:
         of_runs.setdefault(id(run), (run, []))[1].append(positions)
     return [(run, np.unique(np.concatenate(positions))) for run, positions in of_runs.values()]
 
@@ -199,7 +199,7 @@ class AggregateOperator(MatchOperator):
         if self._keeps_unmatched:
             changes.add(batch, probe_rows.weights)
             return
-        shown = batch.num_columns - self._counts
-        counts = [batch.column(place).to_numpy() for place in range(shown, batch.num_columns)]
+        width = batch.num_columns - self._counts
+        counts = [batch.column(index).to_numpy() for index in range(width, batch.num_columns)]
         rows = np.flatnonzero(np.logical_or.reduce([count > 0 for count in counts]))
-        changes.add(rows_at(batch.select(range(shown)), rows), probe_rows.weights[rows])
+        changes.add(rows_at(batch.select(range(width)), rows), probe_rows.weights[rows])

@@ -34,7 +34,7 @@ class SpecJoinOperator(StoredJoinOperator):
         sources: Mapping[Side, ViewOperator],
         columns: Mapping[Side, Mapping[str, Expression]],
         spec: Spec,
-        shown: Sequence[str],
+        output_names: Sequence[str],
         texts: Mapping[str, str],
     ) -> None:
         self._columns = columns
@@ -49,7 +49,7 @@ class SpecJoinOperator(StoredJoinOperator):
         # All changes that are possible, by bounds of the right value of an as-of join. Of the right rows before them,
         # only the last one of each key is needed.
         self.superseding: Future = ()
-        self._shown = shown
+        self._output_names = output_names
         self._output = Output(join, resolved.user_schema(self._schemas["left"], self._schemas["right"]))
         super().__init__(label, types, sources, join, self._output)
 
@@ -76,11 +76,13 @@ class SpecJoinOperator(StoredJoinOperator):
         stored = [(self._columns[side][field.name], field.type) for field in self.sides[side].schema]
         return [value if value.type == data_type else Constant(data_type, None) for value, data_type in stored]
 
-    def part_hashes(self, place: int, batch: pa.RecordBatch, /) -> Words:
+    def part_hashes(self, input_number: int, batch: pa.RecordBatch, /) -> Words:
         """Return the hashes of the keys of a side."""
         with self._readable_errors():
-            (computed, _), *_ = self._computed(SIDES[place], [ChangeBatch(batch, np.zeros(batch.num_rows, np.int64))])
-            return super().part_hashes(place, computed)
+            (computed, _), *_ = self._computed(
+                SIDES[input_number], [ChangeBatch(batch, np.zeros(batch.num_rows, np.int64))]
+            )
+            return super().part_hashes(input_number, computed)
 
     def _computed(self, side: Side, batches: ChangeBatches) -> ChangeBatches:
         schema = self.sides[side].schema
@@ -95,7 +97,7 @@ class SpecJoinOperator(StoredJoinOperator):
         for batch, weights in changes:
             start = 0
             for finished in self._output.finished([batch]):
-                fields = zip(self._shown, self.schema, strict=True)
+                fields = zip(self._output_names, self.schema, strict=True)
                 arrays = [converted(finished.column(name), field.type) for name, field in fields]
                 result.append(ChangeBatch(batch_of(arrays, self.schema), weights[start : start + finished.num_rows]))
                 start += finished.num_rows

@@ -168,9 +168,9 @@ class StoredJoinOperator(ViewOperator):
         """Whether the join has keys."""
         return self.keys.are_any
 
-    def part_hashes(self, place: int, batch: pa.RecordBatch, /) -> Words:
+    def part_hashes(self, input_number: int, batch: pa.RecordBatch, /) -> Words:
         """Return the hashes of the keys of a side."""
-        return self.sides[SIDES[place]].hashes_of(batch)
+        return self.sides[SIDES[input_number]].hashes_of(batch)
 
     def commit(self) -> None:
         """Commit the rows of both sides."""

@@ -60,7 +60,7 @@ class Sums:
         """Normalize all digits but the last."""
         carry_digits(self.lines)
 
-    def whole(self) -> tuple[Ints, Mask]:
+    def integers(self) -> tuple[Ints, Mask]:
         """Return the sums of 64 bits as integers, in units of the first line, and which sums fit."""
         low = np.zeros((2, self.lines.shape[1]), np.int64)
         low[: min(2, len(self.lines))] = self.lines[:2]
@@ -132,10 +132,10 @@ class ExactSums:
 
     def _add_floats(self, sums: Sums, rows: Ints, values: pa.Array, weights: Ints) -> None:
         bits = raw_values(values.cast(pa.float64()), np.int64)
-        places = np.empty(2, np.int64)
-        float_digits(bits, places)
-        if places[0] <= places[1]:
-            sums.widen(int(places[0]), int(places[1]))
+        lines = np.empty(2, np.int64)
+        float_digits(bits, lines)
+        if lines[0] <= lines[1]:
+            sums.widen(int(lines[0]), int(lines[1]))
         add_floats(bits, rows, weights, sums.base, sums.lines, sums.special)
 
     # Values
@@ -146,7 +146,7 @@ class ExactSums:
             return self._floats(sums, valid, None)
         if pat.is_decimal(of):
             return self._decimals(sums, valid, of)
-        totals, fits = sums.whole()
+        totals, fits = sums.integers()
         if not fits.all():
             raise DataError(
                 "A SUM of integers does not fit 64 bits. Cast the values to DECIMAL(38, 0).", name="JN-SUM-OVERFLOW"
@@ -155,7 +155,7 @@ class ExactSums:
 
     def _decimals(self, sums: Sums, valid: Mask, of: pa.DataType) -> pa.Array:
         limit = 10**of.precision
-        small, fits = sums.whole()
+        small, fits = sums.integers()
         if fits.all() and (of.precision >= _DIGITS_OF_WORD or (np.abs(small) < limit).all()):
             return array_of(np.stack([small, small >> 63], axis=1), of, valid)
         totals = sums.exact()

@@ -34,7 +34,7 @@ class SortKey:
 def sorted_rows(batch: pa.RecordBatch, order: Sequence[SortKey]) -> Ints:
     """Return the row numbers in an order. Ties are broken by the remaining columns."""
     named = {key.column for key in order}
-    others = [SortKey(place, False, False) for place in range(batch.num_columns) if place not in named]
+    others = [SortKey(index, False, False) for index in range(batch.num_columns) if index not in named]
     columns: list[pa.Array] = []
     keys: list[tuple[str, str]] = []
     for key in [*order, *others]:
@@ -127,7 +127,7 @@ class TopOperator(ViewOperator):
         if not has_all and (self._end is None or best.weights.sum() < self._end):
             best, has_all = self._changed(*self._anew(deletes=-int(delta.weights[delta.weights < 0].sum())), delta)
         self._next = best, has_all
-        old, new = self._shown(self._best), self._shown(best)
+        old, new = self._in_output(self._best), self._in_output(best)
         return [each for each in (ChangeBatch(old.rows, -old.weights), new) if each.rows.num_rows]
 
     def _changed(self, best: ChangeBatch, has_all: bool, delta: Delta) -> tuple[ChangeBatch, bool]:
@@ -177,7 +177,7 @@ class TopOperator(ViewOperator):
         present = np.flatnonzero(total)
         return ChangeBatch(rows_at(batch, starts[present]), total[present])
 
-    def _shown(self, best: ChangeBatch) -> ChangeBatch:
+    def _in_output(self, best: ChangeBatch) -> ChangeBatch:
         ends = np.cumsum(best.weights)
         most = ends if self._end is None else np.minimum(ends, self._end)
         copies = most - np.maximum(ends - best.weights, self._offset)

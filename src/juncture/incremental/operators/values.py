@@ -138,16 +138,16 @@ class GroupValues:
         least = np.full(len(groups), MAX_CODE)
         self.arrangement.neighbours(ranked, np.full(len(groups), MIN_CODE), 1, least, forward=True)
         pieces = [np.zeros(0, np.int64)]
-        found = [pa.RecordBatch.from_pylist([], self.arrangement.schema)]
+        batches = [pa.RecordBatch.from_pylist([], self.arrangement.schema)]
         for run, rows, positions in self.arrangement.between(ranked, least, least):
-            found.append(run.taken(positions))
+            batches.append(run.taken(positions))
             pieces.append(by_group[rows])
         numbers = np.concatenate(pieces)
-        fields = joined_batches(found).column(1).flatten()
+        fields = joined_batches(batches).column(1).flatten()
         candidates = batch_of(
             [array_of(numbers, pa.int64()), *fields], schema_of([pa.int64(), *(f.type for f in fields)])
         )
-        keys = [SortKey(place, each.descending, each.nulls_first) for place, each in enumerate(self._order, start=1)]
+        keys = [SortKey(index, each.descending, each.nulls_first) for index, each in enumerate(self._order, start=1)]
         order = sorted_rows(candidates, [SortKey(0, False, False), *keys])
         distinct, first = np.unique(numbers[order], return_index=True)
         chosen: Ints = np.full(len(groups), -1, np.int64)

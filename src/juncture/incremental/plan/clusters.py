@@ -7,7 +7,15 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from juncture.incremental.expressions.expression import Expression, all_of, conjuncts, equated, key_pair, shifted, shown
+from juncture.incremental.expressions.expression import (
+    Expression,
+    all_of,
+    conjuncts,
+    equated,
+    key_pair,
+    shifted,
+    text_of,
+)
 from juncture.incremental.operators.eviction import Future, carry, joined
 from juncture.incremental.plan.nodes import PlanNode
 from juncture.incremental.plan.stateful_nodes import JoinNode
@@ -34,11 +42,11 @@ class DeltaPath:
 
 @dataclass(frozen=True)
 class JoinCluster:
-    """Inputs joined by conditions. Conditions and ``shown`` number the columns of all inputs in sequence."""
+    """Inputs joined by conditions. Conditions and ``output`` number the columns of all inputs in sequence."""
 
     parts: tuple[PlanNode, ...]
     conditions: tuple[Expression, ...]
-    shown: tuple[int, ...]
+    output: tuple[int, ...]
 
     @property
     def firsts(self) -> list[int]:
@@ -48,23 +56,23 @@ class JoinCluster:
             firsts.append(firsts[-1] + len(part.types))
         return firsts
 
-    def places(self, part: int) -> frozenset[int]:
+    def columns_of_part(self, part: int) -> frozenset[int]:
         """Return the column positions of an input."""
         first = self.firsts[part]
         return frozenset(range(first, first + len(self.parts[part].types)))
 
     @property
     def types(self) -> tuple[pa.DataType, ...]:
-        """Types of the shown columns."""
+        """Types of the output columns."""
         every = [data_type for part in self.parts for data_type in part.types]
-        return tuple(every[place] for place in self.shown)
+        return tuple(every[index] for index in self.output)
 
     @property
     def label(self) -> str:
         """Text of the conditions."""
         names = [name for part in self.parts for name in part.names]
         texts = [
-            " = ".join(shown(operand, names) for operand in equated(each)) or shown(each, names)
+            " = ".join(text_of(operand, names) for operand in equated(each)) or text_of(each, names)
             for each in self.conditions
         ]
         return f"join on {' AND '.join(texts)}" if texts else "cross join"
@@ -77,9 +85,11 @@ class JoinCluster:
             for part, first in zip(self.parts, self.firsts, strict=True)
         ]
 
-    def owner(self, places: frozenset[int]) -> int | None:
+    def owner(self, columns: frozenset[int]) -> int | None:
         """Return the only input that has some columns; None without columns or for several inputs."""
-        return next((part for part in range(len(self.parts)) if places and places <= self.places(part)), None)
+        return next(
+            (part for part in range(len(self.parts)) if columns and columns <= self.columns_of_part(part)), None
+        )
 
     def next_part(
         self, joined: frozenset[int], rest: Sequence[int], conditions: Sequence[Expression], static: Sequence[bool]
@@ -91,7 +101,7 @@ class JoinCluster:
         """
 
         def rank(part: int) -> tuple[bool, bool, bool, int, int]:
-            keys = [each for each in conditions if key_pair(each, joined, self.places(part))]
+            keys = [each for each in conditions if key_pair(each, joined, self.columns_of_part(part))]
             inputs = min((self._inputs_with(each) for each in keys), default=0)
             return not keys, not static[part], not self.parts[part].is_filtered, inputs, part
 
@@ -121,7 +131,7 @@ class JoinCluster:
         return [self._delta_path(part, static) for part in changing or self.order(static)[-1:]]
 
     def _delta_path(self, start: int, static: Sequence[bool]) -> DeltaPath:
-        joined = self.places(start)
+        joined = self.columns_of_part(start)
         pending = [each for each in self.conditions if not each.columns <= joined]
         alone = [each for each in self.conditions if each.columns <= joined]
         rest = [part for part in range(len(self.parts)) if part != start]
@@ -129,9 +139,9 @@ class JoinCluster:
         while rest:
             part = self.next_part(joined, rest, pending, static)
             rest.remove(part)
-            applicable = [each for each in pending if each.columns <= joined | self.places(part)]
+            applicable = [each for each in pending if each.columns <= joined | self.columns_of_part(part)]
             pending = [each for each in pending if each not in applicable]
-            pairs = [key_pair(each, joined, self.places(part)) for each in applicable]
+            pairs = [key_pair(each, joined, self.columns_of_part(part)) for each in applicable]
             keys = [pair for pair in pairs if pair is not None]
             stages.append(
                 LookupStage(
@@ -141,7 +151,7 @@ class JoinCluster:
                     all_of([each for each, pair in zip(applicable, pairs, strict=True) if pair is None]),
                 )
             )
-            joined |= self.places(part)
+            joined |= self.columns_of_part(part)
         return DeltaPath(start, all_of(alone), tuple(stages))
 
 
@@ -154,10 +164,10 @@ def cluster_of(node: JoinNode, is_joined: Callable[[PlanNode], bool]) -> JoinClu
         for side in node.inputs
     ]
     width = sum(len(part.types) for part in sides[0].parts)
-    at = [*sides[0].shown, *(place + width for place in sides[1].shown)]
-    own = [shifted(each, dict(enumerate(at))) for each in conjuncts(node.condition)]
+    at = [*sides[0].output, *(index + width for index in sides[1].output)]
+    conditions = [shifted(each, dict(enumerate(at))) for each in conjuncts(node.condition)]
     return JoinCluster(
         sides[0].parts + sides[1].parts,
-        (*sides[0].conditions, *(shifted(each, width) for each in sides[1].conditions), *own),
-        tuple(at[place] for place in node.returned),
+        (*sides[0].conditions, *(shifted(each, width) for each in sides[1].conditions), *conditions),
+        tuple(at[index] for index in node.returned),
     )

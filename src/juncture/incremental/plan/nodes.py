@@ -27,8 +27,8 @@ from juncture.incremental.expressions.expression import (
     conjuncts,
     is_never,
     shifted,
-    shown,
     substituted,
+    text_of,
 )
 from juncture.incremental.operators.eviction import Bound, Future, FutureChanges, Pairs, carry
 
@@ -38,11 +38,11 @@ InputColumns = OneOf["more", "exactly", "in order"]
 Positions = frozenset[int]
 """Some columns of a node."""
 
-Places = Mapping[int, int]
-"""From column positions of a node to those of its replacement."""
+NewIndices = Mapping[int, int]
+"""From column indices of a node to those of its replacement."""
 
-Placed = tuple["PlanNode", Places]
-"""A node, and the places of columns in it."""
+NarrowedNode = tuple["PlanNode", NewIndices]
+"""A node, and the new indices of columns in it."""
 
 InputConditions = Sequence[tuple[int, Expression]]
 """Conditions, each with the number of an input and over its columns."""
@@ -88,26 +88,26 @@ class PlanNode(ABC):
     @property
     def every_column(self) -> tuple[InputColumn, ...]:
         """All columns, in order."""
-        return tuple(InputColumn(data_type, place) for place, data_type in enumerate(self.types))
+        return tuple(InputColumn(data_type, index) for index, data_type in enumerate(self.types))
 
     @property
     def names(self) -> tuple[str, ...]:
         """Display names of the columns."""
-        return tuple(f"column {place}" for place in range(len(self.types)))
+        return tuple(f"column {index}" for index in range(len(self.types)))
 
-    def select(self, places: Sequence[int]) -> PlanNode:
+    def select(self, indices: Sequence[int]) -> PlanNode:
         """Return some columns, in this order."""
-        if list(places) == list(range(len(self.types))):
+        if list(indices) == list(range(len(self.types))):
             return self
-        return ProjectNode(self, tuple(self.every_column[place] for place in places))
+        return ProjectNode(self, tuple(self.every_column[index] for index in indices))
 
-    def origins(self, _place: int) -> Sequence[tuple[PlanNode, int]]:
+    def origins(self, _index: int) -> Sequence[tuple[PlanNode, int]]:
         """Return the columns of inputs whose values a column has; none for other values."""
         return ()
 
-    def is_never_null(self, place: int) -> bool:
+    def is_never_null(self, index: int) -> bool:
         """Return whether a column is known not to have NULL."""
-        origins = self.origins(place)
+        origins = self.origins(index)
         return bool(origins) and all(node.is_never_null(at) for node, at in origins)
 
     # Conditions and changes
@@ -141,7 +141,7 @@ class PlanNode(ABC):
         """Return the conditions of inputs that replace a condition of the result; none if it has to stay above."""
         pushed = []
         for number in range(len(self.inputs) if condition.columns else 0):
-            at = {own.index: value for own, value in self.carried(number) if isinstance(own, InputColumn)}
+            at = {column.index: value for column, value in self.carried(number) if isinstance(column, InputColumn)}
             if condition.columns <= at.keys():
                 pushed.append((number, substituted(condition, at)))
         return pushed
@@ -161,12 +161,12 @@ class PlanNode(ABC):
         return ()
 
     @abstractmethod
-    def narrowed(self, wanted: Positions, inputs: Sequence[Placed]) -> Placed:
+    def narrowed(self, wanted: Positions, inputs: Sequence[NarrowedNode]) -> NarrowedNode:
         """Return the node with the wanted columns, over inputs that have the needed ones."""
 
-    def only(self, places: Sequence[int]) -> PlanNode:
+    def only(self, indices: Sequence[int]) -> PlanNode:
         """Return some columns, in this order, without a projection if the node can select columns itself."""
-        return self.select(places)
+        return self.select(indices)
 
 
 @dataclass(frozen=True)
@@ -190,14 +190,14 @@ class ScanNode(PlanNode):
         """Names of the columns."""
         return tuple(name for name, _ in self.columns)
 
-    def narrowed(self, wanted: Positions, _inputs: Sequence[Placed]) -> Placed:
+    def narrowed(self, wanted: Positions, _inputs: Sequence[NarrowedNode]) -> NarrowedNode:
         """Return fewer columns of the source."""
-        kept = sorted({*wanted, *(place for place, name in enumerate(self.names) if name == self.order)})
-        return replace(self, columns=tuple(self.columns[place] for place in kept)), numbered(kept)
+        indices = sorted({*wanted, *(index for index, name in enumerate(self.names) if name == self.order)})
+        return replace(self, columns=tuple(self.columns[index] for index in indices)), numbered(indices)
 
-    def is_never_null(self, place: int) -> bool:
+    def is_never_null(self, index: int) -> bool:
         """Return whether a column is the order."""
-        return self.names[place] == self.order
+        return self.names[index] == self.order
 
     def future(self, _inputs: Sequence[Future]) -> Future:
         """Return any changes, which are at least at the frontier."""
@@ -216,10 +216,10 @@ class EmptyNode(PlanNode):
     def _types(self) -> tuple[pa.DataType, ...]:
         return self.of
 
-    def narrowed(self, wanted: Positions, _inputs: Sequence[Placed]) -> Placed:
+    def narrowed(self, wanted: Positions, _inputs: Sequence[NarrowedNode]) -> NarrowedNode:
         """Return fewer columns without rows."""
-        kept = sorted(wanted)
-        return EmptyNode(tuple(self.of[place] for place in kept)), numbered(kept)
+        indices = sorted(wanted)
+        return EmptyNode(tuple(self.of[index] for index in indices)), numbered(indices)
 
 
 @dataclass(frozen=True)
@@ -250,9 +250,9 @@ class OneInputNode(PlanNode):
         """Names of the columns of the input, and numbers of further ones."""
         return (*self.input.names[: self.width], *super().names[self.width :])
 
-    def origins(self, place: int) -> Sequence[tuple[PlanNode, int]]:
+    def origins(self, index: int) -> Sequence[tuple[PlanNode, int]]:
         """Return the column of the input."""
-        return [(self.input, place)] if place < self.width else ()
+        return [(self.input, index)] if index < self.width else ()
 
     def carried(self, _number: int) -> Pairs:
         """Return the columns of the input."""
@@ -271,10 +271,10 @@ class FilterNode(OneInputNode):
             return self.input
         return EmptyNode(self.types) if is_never(self.condition) or self.input.is_empty else self
 
-    def is_never_null(self, place: int) -> bool:
+    def is_never_null(self, index: int) -> bool:
         """Return whether the condition excludes NULL."""
-        is_null = Call(pa.bool_(), "is_null", (self.every_column[place],))
-        return Call(pa.bool_(), "not", (is_null,)) in conjuncts(self.condition) or super().is_never_null(place)
+        is_null = Call(pa.bool_(), "is_null", (self.every_column[index],))
+        return Call(pa.bool_(), "not", (is_null,)) in conjuncts(self.condition) or super().is_never_null(index)
 
     @property
     def is_filtered(self) -> bool:
@@ -295,10 +295,10 @@ class FilterNode(OneInputNode):
         """Return the wanted columns, and those that the condition reads."""
         return [wanted | self.condition.columns]
 
-    def narrowed(self, _wanted: Positions, inputs: Sequence[Placed]) -> Placed:
+    def narrowed(self, _wanted: Positions, inputs: Sequence[NarrowedNode]) -> NarrowedNode:
         """Return the filter over the columns of the input."""
-        ((node, places),) = inputs
-        return FilterNode(node, shifted(self.condition, places)), places
+        ((node, new_indices),) = inputs
+        return FilterNode(node, shifted(self.condition, new_indices)), new_indices
 
 
 @dataclass(frozen=True)
@@ -316,24 +316,24 @@ class ProjectNode(OneInputNode):
             return EmptyNode(self.types)
         inner = self.input
         if isinstance(inner, ProjectNode):
-            made = tuple(substituted(each, inner.columns) for each in self.columns)
-            return ProjectNode(inner.input, made)
+            columns = tuple(substituted(each, inner.columns) for each in self.columns)
+            return ProjectNode(inner.input, columns)
         return inner if self.columns == inner.every_column else self
 
     @property
     def names(self) -> tuple[str, ...]:
         """Texts of the expressions."""
-        return tuple(shown(each, self.input.names) for each in self.columns)
+        return tuple(text_of(each, self.input.names) for each in self.columns)
 
-    def origins(self, place: int) -> Sequence[tuple[PlanNode, int]]:
+    def origins(self, index: int) -> Sequence[tuple[PlanNode, int]]:
         """Return the column that an expression is."""
-        value = self.columns[place]
+        value = self.columns[index]
         return [(self.input, value.index)] if isinstance(value, InputColumn) else ()
 
-    def is_never_null(self, place: int) -> bool:
+    def is_never_null(self, index: int) -> bool:
         """Return whether an expression is known not to be NULL."""
-        value = self.columns[place]
-        return value.value is not None if isinstance(value, Constant) else super().is_never_null(place)
+        value = self.columns[index]
+        return value.value is not None if isinstance(value, Constant) else super().is_never_null(index)
 
     @property
     def is_filtered(self) -> bool:
@@ -346,15 +346,17 @@ class ProjectNode(OneInputNode):
 
     def needed(self, wanted: Positions) -> Sequence[Positions]:
         """Return the columns that the wanted expressions read."""
-        return [columns_of([self.columns[place] for place in wanted])]
+        return [columns_of([self.columns[index] for index in wanted])]
 
-    def narrowed(self, wanted: Positions, inputs: Sequence[Placed]) -> Placed:
+    def narrowed(self, wanted: Positions, inputs: Sequence[NarrowedNode]) -> NarrowedNode:
         """Return fewer expressions, or the input if they are columns of it."""
-        ((node, places),) = inputs
-        kept = sorted(wanted)
-        values = tuple(shifted(self.columns[place], places) for place in kept)
-        chosen = {place: each.index for place, each in zip(kept, values, strict=True) if isinstance(each, InputColumn)}
-        return (node, chosen) if len(chosen) == len(kept) else (ProjectNode(node, values), numbered(kept))
+        ((node, new_indices),) = inputs
+        indices = sorted(wanted)
+        values = tuple(shifted(self.columns[index], new_indices) for index in indices)
+        chosen = {
+            index: each.index for index, each in zip(indices, values, strict=True) if isinstance(each, InputColumn)
+        }
+        return (node, chosen) if len(chosen) == len(indices) else (ProjectNode(node, values), numbered(indices))
 
 
 @dataclass(frozen=True)
@@ -390,9 +392,9 @@ class UnionNode(PlanNode):
         """Names of the columns of the first part."""
         return self.parts[0].names
 
-    def origins(self, place: int) -> Sequence[tuple[PlanNode, int]]:
+    def origins(self, index: int) -> Sequence[tuple[PlanNode, int]]:
         """Return the column of each part."""
-        return [(part, place) for part in self.parts]
+        return [(part, index) for part in self.parts]
 
     def carried(self, _number: int) -> Pairs:
         """Return all columns."""
@@ -402,7 +404,7 @@ class UnionNode(PlanNode):
         """Return the wanted columns of each part."""
         return [wanted] * len(self.parts)
 
-    def narrowed(self, _wanted: Positions, inputs: Sequence[Placed]) -> Placed:
+    def narrowed(self, _wanted: Positions, inputs: Sequence[NarrowedNode]) -> NarrowedNode:
         """Return the union of parts with fewer columns."""
         return UnionNode(tuple(node for node, _ in inputs)), inputs[0][1]
 
@@ -419,23 +421,23 @@ class QueryNode(OneInputNode):
     def _types(self) -> tuple[pa.DataType, ...]:
         return (*self.input.types, *self.query.outputs[1:])
 
-    def shown(self, *numbers: str) -> str:
+    def text(self, *numbers: str) -> str:
         """Return the query as text, given the names of the numbers that it reads."""
-        return self.query.shown([*numbers, *(self.input.names[place] for place in self.reads)])
+        return self.query.text([*numbers, *(self.input.names[index] for index in self.reads)])
 
     def needed(self, wanted: Positions) -> Sequence[Positions]:
         """Return the wanted columns of the input, and those that the query reads."""
-        return [frozenset(place for place in wanted if place < self.width) | frozenset(self.reads)]
+        return [frozenset(index for index in wanted if index < self.width) | frozenset(self.reads)]
 
-    def narrowed(self, _wanted: Positions, inputs: Sequence[Placed]) -> Placed:
+    def narrowed(self, _wanted: Positions, inputs: Sequence[NarrowedNode]) -> NarrowedNode:
         """Return the query over other columns of the input."""
-        ((input_node, places),) = inputs
-        node = self._over(input_node, places)
-        of_input = {place: new for place, new in places.items() if place < self.width}
-        return node, of_input | {place: place - self.width + node.width for place in range(self.width, len(self.types))}
+        ((input_node, new_indices),) = inputs
+        node = self._over(input_node, new_indices)
+        of_input = {index: new for index, new in new_indices.items() if index < self.width}
+        return node, of_input | {index: index - self.width + node.width for index in range(self.width, len(self.types))}
 
-    def _over(self, node: PlanNode, places: Places) -> QueryNode:
-        return replace(self, input=node, reads=tuple(places[each] for each in self.reads))
+    def _over(self, node: PlanNode, new_indices: NewIndices) -> QueryNode:
+        return replace(self, input=node, reads=tuple(new_indices[each] for each in self.reads))
 
 
 @dataclass(frozen=True)
@@ -443,19 +445,19 @@ class ExpandNode(QueryNode):
     """Any number of rows for each row."""
 
 
-def numbered(places: Sequence[int]) -> Places:
-    """Return the places of columns that are selected."""
-    return {place: number for number, place in enumerate(places)}
+def numbered(indices: Sequence[int]) -> NewIndices:
+    """Return the new indices of columns that are selected."""
+    return {index: number for number, index in enumerate(indices)}
 
 
 def answer_types(node: PlanNode, sources: Mapping[str, pa.Schema]) -> list[pa.DataType]:
     """Return the types of a result. Columns of a source keep its types, which may differ from those of DuckDB."""
     by_name = {name.lower(): schema for name, schema in sources.items()}
 
-    def original(node: PlanNode, place: int) -> pa.DataType:
+    def original(node: PlanNode, index: int) -> pa.DataType:
         if isinstance(node, ScanNode):
-            return by_name[node.source].field(node.columns[place][0]).type
-        types = {original(origin, at) for origin, at in node.origins(place)}
-        return types.pop() if len(types) == 1 else node.types[place]
+            return by_name[node.source].field(node.columns[index][0]).type
+        types = {original(origin, at) for origin, at in node.origins(index)}
+        return types.pop() if len(types) == 1 else node.types[index]
 
-    return [original(node, place) for place in range(len(node.types))]
+    return [original(node, index) for index in range(len(node.types))]

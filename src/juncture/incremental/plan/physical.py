@@ -22,7 +22,7 @@ from juncture.incremental.expressions.expression import (
     is_comparison,
     key_pair,
     shifted,
-    shown,
+    text_of,
 )
 from juncture.incremental.expressions.functions import COMPARISONS
 from juncture.incremental.operators.arranged import ArrangedOperator
@@ -112,8 +112,8 @@ def operators_of(plans: Mapping[str, PlanNode], static: Collection[str], *, keep
         source_rows.keeps = True
         graph.source_rows[source] = source_rows
     read = {id(each) for operator in graph.operators for each in operator.inputs}
-    for made in graph.arrangements.values():
-        made.is_last = id(made) not in read
+    for operator in graph.arrangements.values():
+        operator.is_last = id(operator) not in read
     if any(scan.order is not None for scan in graph.scans.values()):
         builder.set_retention(keeps_final=keeps_final)
     return graph
@@ -137,23 +137,23 @@ class _OperatorBuilder:
 
     def find_domains(self, plans: Iterable[PlanNode]) -> None:
         """Find the keys that joins compare, and those of rows and results of partitions, which then share codes."""
-        seen: dict[PlanNode, None] = {}
+        nodes: dict[PlanNode, None] = {}
         roots = list(plans)
         rest = list(roots)
         while rest:
             each = rest.pop()
-            if each not in seen:
-                seen[each] = None
+            if each not in nodes:
+                nodes[each] = None
                 rest += each.inputs
-        used = Counter([*roots, *(below for each in seen for below in each.inputs)])
+        used = Counter([*roots, *(below for each in nodes for below in each.inputs)])
         self._used_once = {each for each, count in used.items() if count == 1}
-        joins = [each for each in seen if isinstance(each, JoinNode) and each.shares_rows]
+        joins = [each for each in nodes if isinstance(each, JoinNode) and each.shares_rows]
         # A join with several uses is one operator, and not a part of the clusters that use it.
         self._part_of_others = {below for each in joins for below in each.inputs if used[below] == 1} & set(joins)
         for each in joins:
             if each not in self._part_of_others:
                 self._find_domains_of(self._cluster(each))
-        for partitioned in (each for each in seen if isinstance(each, PartitionNode)):
+        for partitioned in (each for each in nodes if isinstance(each, PartitionNode)):
             results, rows = (partitioned, partitioned.result_keys), (partitioned.input, partitioned.keys)
             self._domains[self._root(results)] = self._root(rows)
 
@@ -169,33 +169,33 @@ class _OperatorBuilder:
     def _cluster(self, node: JoinNode) -> JoinCluster:
         return cluster_of(node, lambda each: each in self._part_of_others)
 
-    def _root(self, place: tuple[PlanNode, Keys]) -> tuple[PlanNode, Keys]:
-        while self._domains.get(place, place) != place:
-            place = self._domains[place]
-        return place
+    def _root(self, arrangement_key: tuple[PlanNode, Keys]) -> tuple[PlanNode, Keys]:
+        while self._domains.get(arrangement_key, arrangement_key) != arrangement_key:
+            arrangement_key = self._domains[arrangement_key]
+        return arrangement_key
 
     def arranged(
         self, node: PlanNode, source: ViewOperator, keys: Keys, label: str = "", order: RowOrder | None = None
     ) -> ArrangedOperator:
         """Return the rows of a node arranged by keys, and within a key in an order."""
-        place = (node, keys, order)
-        if place not in self.graph.arrangements:
+        identity = (node, keys, order)
+        if identity not in self.graph.arrangements:
             root = self._root((node, keys))
             if root not in self._codes:
                 self._codes[root] = KeyDomain([key.type for key in keys])
                 self.graph.domains.append(self._codes[root])
-            by = ", ".join(shown(key, node.names) for key in keys)
-            made = ArrangedOperator(label or f"arranged by {by}", source, keys, self._codes[root], order)
-            self.graph.arrangements[place] = made
-            self.graph.operators.append(made)
-        return self.graph.arrangements[place]
+            by = ", ".join(text_of(key, node.names) for key in keys)
+            arranged = ArrangedOperator(label or f"arranged by {by}", source, keys, self._codes[root], order)
+            self.graph.arrangements[identity] = arranged
+            self.graph.operators.append(arranged)
+        return self.graph.arrangements[identity]
 
     def operator(self, node: PlanNode) -> ViewOperator:
         """Return the operator of a node."""
         if node not in self.graph.nodes:
-            made = self.graph.nodes[node] = _BUILDERS[type(node)](self, node)
-            if made not in self.graph.operators:
-                self.graph.operators.append(made)
+            operator = self.graph.nodes[node] = _BUILDERS[type(node)](self, node)
+            if operator not in self.graph.operators:
+                self.graph.operators.append(operator)
         return self.graph.nodes[node]
 
     # Rows that are forgotten
@@ -231,17 +231,17 @@ class _OperatorBuilder:
         texts = []
         futures = [self._future(each) for each in node.inputs]
         joined_future = node.joined_future(futures)
-        for number, (side, own) in enumerate(zip(SIDES, node.inputs, strict=True)):
+        for number, (side, node_of_side) in enumerate(zip(SIDES, node.inputs, strict=True)):
             values = join.stored_values(side)
-            of_side = list(zip(own.every_column, node.columns_of(number), strict=True))
-            future = (*self._future(own), *carry(joined_future, of_side))
-            stored = [(InputColumn(each.type, place), each) for place, each in enumerate(values)]
-            names = [shown(each, own.names) for each in values]
-            self._retain(join, side, carry(future, stored, own.is_never_null, is_last=True), names)
+            of_side = list(zip(node_of_side.every_column, node.columns_of(number), strict=True))
+            future = (*self._future(node_of_side), *carry(joined_future, of_side))
+            stored = [(InputColumn(each.type, index), each) for index, each in enumerate(values)]
+            names = [text_of(each, node_of_side.names) for each in values]
+            self._retain(join, side, carry(future, stored, node_of_side.is_never_null, is_last=True), names)
             asof_future = node.asof_future(futures) if side == "right" and side not in join.futures else ()
             if asof_future and all(each.bounds for each in asof_future):
                 join.superseding = asof_future
-                join.retention = f"{retention(asof_future, own.names)}, except the last one of each key"
+                join.retention = f"{retention(asof_future, node_of_side.names)}, except the last one of each key"
             texts.append(f"{side}: {join.retention}")
         join.retention = "; ".join(texts)
 
@@ -261,10 +261,10 @@ class _OperatorBuilder:
     # A builder for each type of node
 
     def scan(self, node: ScanNode) -> ViewOperator:
-        made = ViewOperator(node.source, node.types, ())
-        self.graph.inputs[node.source] = made
+        operator = ViewOperator(node.source, node.types, ())
+        self.graph.inputs[node.source] = operator
         self.graph.scans[node.source] = node
-        return made
+        return operator
 
     def union(self, node: PlanNode) -> ViewOperator:
         inputs = [self.operator(each) for each in node.inputs]
@@ -272,9 +272,9 @@ class _OperatorBuilder:
 
     def filter(self, node: FilterNode, output: Sequence[InputColumn] = ()) -> ViewOperator:
         """Return a filter, which outputs some columns or all."""
-        places = [each.index for each in output or node.every_column]
-        label = f"filter {shown(node.condition, node.input.names)}"
-        return FilterOperator(label, self.operator(node.input), node.condition, places)
+        indices = [each.index for each in output or node.every_column]
+        label = f"filter {text_of(node.condition, node.input.names)}"
+        return FilterOperator(label, self.operator(node.input), node.condition, indices)
 
     def project(self, node: ProjectNode) -> ViewOperator:
         chosen = [each for each in node.columns if isinstance(each, InputColumn)]
@@ -287,20 +287,20 @@ class _OperatorBuilder:
         self.graph.domains.append(domain)
         keys, values = node.names[: len(node.keys)], node.names[len(node.keys) :]
         label = f"group{' by ' * bool(keys)}{', '.join(keys)}: {', '.join(values)}" if values else "distinct"
-        made = GroupOperator(label, self.operator(node.input), node.keys, node.aggregates, domain)
-        self._groups[made] = node
-        return made
+        operator = GroupOperator(label, self.operator(node.input), node.keys, node.aggregates, domain)
+        self._groups[operator] = node
+        return operator
 
     def top(self, node: TopNode) -> ViewOperator:
         arranged = self._arranged(node.input, ())
         arranged.keeps = True
         label = "top" if node.limit is None else f"top {node.limit:,}"
-        made = TopOperator(label, arranged, node.order, node.limit, node.offset)
-        self._tops.setdefault(arranged, []).append(made)
-        return made
+        operator = TopOperator(label, arranged, node.order, node.limit, node.offset)
+        self._tops.setdefault(arranged, []).append(operator)
+        return operator
 
     def expand(self, node: ExpandNode) -> ViewOperator:
-        label = f"for each row, {node.shown('row number')}"
+        label = f"for each row, {node.text('row number')}"
         return ExpandOperator(label, node.types, self.operator(node.input), node.reads, node.query)
 
     def partition(self, node: PartitionNode) -> ViewOperator:
@@ -308,9 +308,9 @@ class _OperatorBuilder:
         rows = self.arranged(node.input, self.operator(node.input), node.keys, order=by)
         rows.keeps = True
         self._need(rows, carry(self._future(node.input), [(key, key) for key in node.keys], node.input.is_never_null))
-        keys = ", ".join(shown(each, node.input.names) for each in node.keys)
-        made = PartitionOperator(
-            node.shown("row number", keys),
+        keys = ", ".join(text_of(each, node.input.names) for each in node.keys)
+        operator = PartitionOperator(
+            node.text("row number", keys),
             node.types,
             rows,
             node.reads,
@@ -319,10 +319,10 @@ class _OperatorBuilder:
             order=node.order,
         )
         # The results are arranged after the operator that makes them.
-        self.graph.operators.append(made)
-        made.results = self.arranged(node, made, node.result_keys, "results by partition", by)
-        made.results.keeps = True
-        return made
+        self.graph.operators.append(operator)
+        operator.results = self.arranged(node, operator, node.result_keys, "results by partition", by)
+        operator.results.keeps = True
+        return operator
 
     def join(self, node: JoinNode) -> ViewOperator:
         return self._shared(node) if node.shares_rows else self._join_and_filter(node) or self._stored_join(node)
@@ -330,7 +330,7 @@ class _OperatorBuilder:
     def _shared(self, node: JoinNode) -> ViewOperator:
         cluster = self._cluster(node)
         static = [part.sources <= self._static for part in cluster.parts]
-        place = {part: number for number, part in enumerate(cluster.order(static))}
+        rank = {part: number for number, part in enumerate(cluster.order(static))}
         delta_paths = cluster.delta_paths(static)
         futures = cluster.futures([self._future(part) for part in cluster.parts])
         lookups: list[list[Lookup]] = []
@@ -341,7 +341,7 @@ class _OperatorBuilder:
                 # Rows are looked up only if an input can change.
                 arranged.keeps |= not all(static)
                 self._need(arranged, futures[stage.part])
-                is_changed = place[stage.part] < place[delta_path.part]
+                is_changed = rank[stage.part] < rank[delta_path.part]
                 lookups[-1].append(Lookup(stage.part, arranged, stage.keys, stage.condition, is_changed))
         paths = [
             JoinPath(delta_path.part, self._start(cluster, delta_path), delta_path.condition, tuple(stages))
@@ -351,7 +351,7 @@ class _OperatorBuilder:
         used |= {each.part: each.arranged for path in paths for each in path.lookups}
         widths = [len(part.types) for part in cluster.parts]
         inputs = [used[part] for part in range(len(widths))]
-        return JoinOperator(cluster.label, node.types, inputs, widths, paths, cluster.shown)
+        return JoinOperator(cluster.label, node.types, inputs, widths, paths, cluster.output)
 
     def _arranged(self, node: PlanNode, keys: Keys) -> ArrangedOperator:
         return self.arranged(node, self.operator(node), keys)
@@ -378,16 +378,16 @@ class _OperatorBuilder:
         sides: dict[Side, PlanNode] = {"left": node.left, "right": node.right}
         sources = {side: self.operator(rows) for side, rows in sides.items()}
         named: dict[Side, dict[str, Expression]] = {
-            side: {f"{side[0]}{place}": each for place, each in enumerate(rows.every_column)}
+            side: {f"{side[0]}{index}": each for index, each in enumerate(rows.every_column)}
             for side, rows in sides.items()
         }
-        names = [name for own in named.values() for name in own]
+        names = [name for columns in named.values() for name in columns]
         spec = self._asof(node, named) if node.asof is not None else _where(node, named)
-        texts = {name: shown(each, rows.names) for side, rows in sides.items() for name, each in named[side].items()}
-        output = [names[place] for place in node.returned]
-        made = SpecJoinOperator(_label(node), node.types, sources, named, spec, output, texts)
-        self._joins[made] = node
-        return made
+        texts = {name: text_of(each, rows.names) for side, rows in sides.items() for name, each in named[side].items()}
+        output = [names[index] for index in node.returned]
+        operator = SpecJoinOperator(_label(node), node.types, sources, named, spec, output, texts)
+        self._joins[operator] = node
+        return operator
 
     def spec_join(self, node: SpecJoinNode) -> ViewOperator:
         sources: dict[Side, ViewOperator] = {"left": self.operator(node.left), "right": self.operator(node.right)}
@@ -423,10 +423,10 @@ class _OperatorBuilder:
 def _label(node: JoinNode) -> str:
     label = f"{'as-of ' * (node.asof is not None)}{node.how} join"
     if node.condition != TRUE:
-        label += f" on {shown(node.condition, node.both_names)}"
+        label += f" on {text_of(node.condition, node.both_names)}"
     if node.asof is not None:
         sign = (">" if node.asof.backward else "<") + "=" * (not node.asof.strict)
-        left, right = shown(node.asof.left, node.left.names), shown(node.asof.right, node.right.names)
+        left, right = text_of(node.asof.left, node.left.names), text_of(node.asof.right, node.right.names)
         label += f" where {left} {sign} {right}"
     return label
 
@@ -458,7 +458,7 @@ def _where(node: JoinNode, named: dict[Side, dict[str, Expression]]) -> Spec:
         if isinstance(condition, Constant):
             return "null" if condition.value is None else str(condition.value).lower()
         raise SpecError(
-            f"sql= has {shown(condition, node.both_names)} in the condition of an outer "
+            f"sql= has {text_of(condition, node.both_names)} in the condition of an outer "
             "join. Expected comparisons of a value of one table with a value of the other.",
             name="JN-SQL-UNSUPPORTED",
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from juncture.incremental.plan.nodes import InputColumns, Placed, PlanNode, Positions, numbered
+from juncture.incremental.plan.nodes import InputColumns, NarrowedNode, PlanNode, Positions, numbered
 
 
 def pruned(plans: Mapping[str, PlanNode]) -> dict[str, PlanNode]:
@@ -25,11 +25,11 @@ class _Pruner:
 
     def in_order(self, node: PlanNode, wanted: Sequence[int]) -> PlanNode:
         """Return a plan with exactly these columns, in this order."""
-        pruned_node, places = self._more(node, frozenset(wanted))
-        return pruned_node.only([places[each] for each in wanted])
+        pruned_node, new_indices = self._more(node, frozenset(wanted))
+        return pruned_node.only([new_indices[each] for each in wanted])
 
-    def _more(self, node: PlanNode, wanted: Positions) -> Placed:
-        """Return a plan with at least these columns, and their places."""
+    def _more(self, node: PlanNode, wanted: Positions) -> NarrowedNode:
+        """Return a plan with at least these columns, and their new indices."""
         self.wanted_of.setdefault(node, set()).update(wanted)
         wanted = frozenset(self._needed_of.get(node, wanted))
         # A batch needs a column to have a number of rows.
@@ -39,11 +39,11 @@ class _Pruner:
         ]
         return node.narrowed(wanted, inputs)
 
-    def _input(self, node: PlanNode, wanted: Positions, which: InputColumns) -> Placed:
-        places = numbered(sorted(wanted))
+    def _input(self, node: PlanNode, wanted: Positions, which: InputColumns) -> NarrowedNode:
+        new_indices = numbered(sorted(wanted))
         if which == "in order":
-            return self.in_order(node, sorted(wanted)), places
-        more, places_of_more = self._more(node, wanted)
-        if which == "more" or {places_of_more[each] for each in wanted} == set(range(len(more.types))):
-            return more, places_of_more
-        return more.only([places_of_more[each] for each in sorted(wanted)]), places
+            return self.in_order(node, sorted(wanted)), new_indices
+        more, indices_of_more = self._more(node, wanted)
+        if which == "more" or {indices_of_more[each] for each in wanted} == set(range(len(more.types))):
+            return more, indices_of_more
+        return more.only([indices_of_more[each] for each in sorted(wanted)]), new_indices

@@ -31,8 +31,8 @@ def _filtered(node: PlanNode, conditions: Sequence[Expression]) -> PlanNode:
 def _of_any(uses: Collection[Sequence[Expression]]) -> list[Expression]:
     """Return the conditions that follow from any of several uses, per set of columns that all of them restrict."""
     by_columns = [_by_columns(use) for use in uses]
-    of_all = [places for places in by_columns[0] if all(places in use for use in by_columns)]
-    return [any_of(list(dict.fromkeys(all_of(use[places]) for use in by_columns))) for places in of_all]
+    of_all = [conditions for conditions in by_columns[0] if all(conditions in use for use in by_columns)]
+    return [any_of(list(dict.fromkeys(all_of(use[conditions]) for use in by_columns))) for conditions in of_all]
 
 
 def _by_columns(conditions: Sequence[Expression]) -> dict[frozenset[int], list[Expression]]:
@@ -45,23 +45,25 @@ def _by_columns(conditions: Sequence[Expression]) -> dict[frozenset[int], list[E
 class _Pusher:
     """Pushes conditions down. ``known`` has those of the uses of a shared node, which an earlier pass collected."""
 
-    def __init__(self, static: frozenset[str], known: Mapping[PlanNode, Collection[Conditions]]) -> None:
+    def __init__(self, static: frozenset[str], uses: Mapping[PlanNode, Collection[Conditions]]) -> None:
         self._static = static
-        self._known = known
+        self._uses = uses
         self.uses: dict[PlanNode, dict[Conditions, None]] = {}
 
     def push(self, node: PlanNode, conditions: Sequence[Expression]) -> PlanNode:
         """Return a plan filtered by some conditions."""
         if any(is_never(each) for each in conditions):
             return EmptyNode(node.types)
-        parts, own = node.flattened()
+        parts, conditions_of_parts = node.flattened()
         if len(parts) > 1:
-            return self._joined(JoinCluster(tuple(parts), (*own, *conditions), tuple(range(len(node.types)))))
+            return self._joined(
+                JoinCluster(tuple(parts), (*conditions_of_parts, *conditions), tuple(range(len(node.types))))
+            )
         passing = [each for each in conditions if node.push(each)]
         above: Sequence[Expression] = [each for each in conditions if each not in passing]
         if node.is_one_node:
             self.uses.setdefault(node, {})[tuple(passing)] = None
-            uses = self._known.get(node, ())
+            uses = self._uses.get(node, ())
             if len(uses) > 1 and tuple(passing) in uses:
                 passing, above = _of_any(uses), conditions
         released, below = node.release()
@@ -74,34 +76,34 @@ class _Pusher:
 
     def _joined(self, cluster: JoinCluster) -> PlanNode:
         """Return inner joins of inputs that are filtered by their own conditions."""
-        own: list[list[Expression]] = [[] for _ in cluster.parts]
+        conditions_of_parts: list[list[Expression]] = [[] for _ in cluster.parts]
         shared = []
         for each in cluster.conditions:
             owner = cluster.owner(each.columns)
             if owner is None:
                 shared.append(each)
             else:
-                own[owner].append(shifted(each, -cluster.firsts[owner]))
-        parts = tuple(self.push(part, own[number]) for number, part in enumerate(cluster.parts))
+                conditions_of_parts[owner].append(shifted(each, -cluster.firsts[owner]))
+        parts = tuple(self.push(part, conditions_of_parts[number]) for number, part in enumerate(cluster.parts))
         if any(is_never(each) for each in shared) or any(part.is_empty for part in parts):
             return EmptyNode(cluster.types)
-        return self._in_order(JoinCluster(parts, tuple(shared), cluster.shown))
+        return self._in_order(JoinCluster(parts, tuple(shared), cluster.output))
 
     def _in_order(self, cluster: JoinCluster) -> PlanNode:
         """Return the joins, starting with the input that has the most conditions with others."""
         static = [part.sources <= self._static for part in cluster.parts]
         rest, pending = list(range(len(cluster.parts))), list(cluster.conditions)
-        start = max(rest, key=lambda part: sum(bool(each.columns & cluster.places(part)) for each in pending))
+        start = max(rest, key=lambda part: sum(bool(each.columns & cluster.columns_of_part(part)) for each in pending))
         rest.remove(start)
-        joined, places = cluster.parts[start], sorted(cluster.places(start))
+        joined, columns = cluster.parts[start], sorted(cluster.columns_of_part(start))
         while rest:
-            part = cluster.next_part(frozenset(places), rest, pending, static)
+            part = cluster.next_part(frozenset(columns), rest, pending, static)
             rest.remove(part)
-            places += sorted(cluster.places(part))
-            applicable = [each for each in pending if each.columns <= frozenset(places)]
+            columns += sorted(cluster.columns_of_part(part))
+            applicable = [each for each in pending if each.columns <= frozenset(columns)]
             pending = [each for each in pending if each not in applicable]
-            at = numbered(places)
+            at = numbered(columns)
             condition = all_of([shifted(each, at) for each in applicable])
             joined = JoinNode(joined, cluster.parts[part], "inner", condition)
-        at = numbered(places)
-        return joined.select([at[place] for place in cluster.shown])
+        at = numbered(columns)
+        return joined.select([at[index] for index in cluster.output])

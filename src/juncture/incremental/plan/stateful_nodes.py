@@ -18,7 +18,7 @@ from juncture.incremental.expressions.expression import (
     columns_of,
     conjuncts,
     shifted,
-    shown,
+    text_of,
 )
 from juncture.incremental.operators.eviction import Future, Pairs, carry, joined, moved
 from juncture.incremental.operators.group import GroupAggregate
@@ -28,9 +28,9 @@ from juncture.incremental.plan.nodes import (
     EmptyNode,
     InputColumns,
     InputConditions,
+    NarrowedNode,
+    NewIndices,
     OneInputNode,
-    Placed,
-    Places,
     PlanNode,
     Positions,
     QueryNode,
@@ -91,7 +91,7 @@ class JoinNode(_TwoInputNode):
 
     def _types(self) -> tuple[pa.DataType, ...]:
         both = self.left.types + self.right.types
-        return tuple(both[place] for place in self.returned)
+        return tuple(both[index] for index in self.returned)
 
     @property
     def both_names(self) -> tuple[str, ...]:
@@ -102,17 +102,17 @@ class JoinNode(_TwoInputNode):
     def names(self) -> tuple[str, ...]:
         """Names of the returned columns."""
         both = self.both_names
-        return tuple(both[place] for place in self.returned)
+        return tuple(both[index] for index in self.returned)
 
-    def origins(self, place: int) -> Sequence[tuple[PlanNode, int]]:
+    def origins(self, index: int) -> Sequence[tuple[PlanNode, int]]:
         """Return the column of a side, which unmatched rows may replace by NULL."""
-        at = self.returned[place]
+        at = self.returned[index]
         return [(self.left, at) if at < self.width else (self.right, at - self.width)]
 
-    def is_never_null(self, place: int) -> bool:
+    def is_never_null(self, index: int) -> bool:
         """Return whether a column of a side whose rows all have a match is known not to have NULL."""
-        is_padded = self.how in (("right", "full") if self.returned[place] < self.width else ("left", "full"))
-        return not is_padded and super().is_never_null(place)
+        is_padded = self.how in (("right", "full") if self.returned[index] < self.width else ("left", "full"))
+        return not is_padded and super().is_never_null(index)
 
     @property
     def is_inner(self) -> bool:
@@ -121,10 +121,10 @@ class JoinNode(_TwoInputNode):
 
     def side(self, condition: Expression) -> int | None:
         """Return the number of the only side that a condition reads; None for other conditions."""
-        places = condition.columns
-        if not places or min(places) < self.width <= max(places):
+        columns = condition.columns
+        if not columns or min(columns) < self.width <= max(columns):
             return None
-        return int(min(places) >= self.width)
+        return int(min(columns) >= self.width)
 
     def release(self) -> tuple[PlanNode, InputConditions]:
         """Return the conditions of the side whose unmatched rows are dropped: a row that fails has no match."""
@@ -138,12 +138,12 @@ class JoinNode(_TwoInputNode):
         if number != {"inner": 0, "left": 0, "right": 1}.get(self.how):
             return ()
         at = {each.index + number * self.width: each for each in self.inputs[number].every_column}
-        return [(each, at[place]) for each, place in zip(self.every_column, self.returned, strict=True) if place in at]
+        return [(each, at[index]) for each, index in zip(self.every_column, self.returned, strict=True) if index in at]
 
     def future(self, inputs: Sequence[Future]) -> Future:
         """Return the changes of joined rows."""
         both = [*self.columns_of(0), *self.columns_of(1)]
-        returned = [both[place] for place in self.returned]
+        returned = [both[index] for index in self.returned]
         return carry(self.joined_future(inputs), list(zip(self.every_column, returned, strict=True)))
 
     def joined_future(self, inputs: Sequence[Future]) -> Future:
@@ -198,26 +198,26 @@ class JoinNode(_TwoInputNode):
 
     def needed(self, wanted: Positions) -> Sequence[Positions]:
         """Return the wanted columns of each side, and those that the conditions read."""
-        both = frozenset(self.returned[place] for place in wanted) | self.condition.columns
-        left = frozenset(place for place in both if place < self.width)
-        right = frozenset(place - self.width for place in both if place >= self.width)
+        both = frozenset(self.returned[index] for index in wanted) | self.condition.columns
+        left = frozenset(index for index in both if index < self.width)
+        right = frozenset(index - self.width for index in both if index >= self.width)
         match = self.asof
         return [left, right] if match is None else [left | match.left.columns, right | match.right.columns]
 
-    def narrowed(self, wanted: Positions, inputs: Sequence[Placed]) -> Placed:
+    def narrowed(self, wanted: Positions, inputs: Sequence[NarrowedNode]) -> NarrowedNode:
         """Return the join of other sides, with the wanted columns only."""
-        (left, left_places), (right, right_places) = inputs
-        at = {**left_places, **{place + self.width: new + len(left.types) for place, new in right_places.items()}}
+        (left, left_indices), (right, right_indices) = inputs
+        at = {**left_indices, **{index + self.width: new + len(left.types) for index, new in right_indices.items()}}
         match = self.asof
         if match is not None:
-            match = replace(match, left=shifted(match.left, left_places), right=shifted(match.right, right_places))
-        kept = sorted(wanted)
-        output = tuple(at[self.returned[place]] for place in kept)
-        return JoinNode(left, right, self.how, shifted(self.condition, at), match, output), numbered(kept)
+            match = replace(match, left=shifted(match.left, left_indices), right=shifted(match.right, right_indices))
+        indices = sorted(wanted)
+        output = tuple(at[self.returned[index]] for index in indices)
+        return JoinNode(left, right, self.how, shifted(self.condition, at), match, output), numbered(indices)
 
-    def only(self, places: Sequence[int]) -> PlanNode:
+    def only(self, indices: Sequence[int]) -> PlanNode:
         """Return the join with fewer columns."""
-        return replace(self, output=tuple(self.returned[place] for place in places))
+        return replace(self, output=tuple(self.returned[index] for index in indices))
 
 
 @dataclass(frozen=True)
@@ -250,7 +250,7 @@ class SpecJoinNode(_TwoInputNode):
         """Return all columns, because further columns of the right side break ties."""
         return [frozenset(range(len(node.types))) for node in self.inputs]
 
-    def narrowed(self, _wanted: Positions, inputs: Sequence[Placed]) -> Placed:
+    def narrowed(self, _wanted: Positions, inputs: Sequence[NarrowedNode]) -> NarrowedNode:
         """Return the join with all columns."""
         return self.with_inputs([node for node, _ in inputs]), numbered(range(len(self.types)))
 
@@ -275,41 +275,46 @@ class GroupNode(OneInputNode):
     def names(self) -> tuple[str, ...]:
         """Texts of the keys and aggregates."""
         names = self.input.names
-        return (*(shown(each, names) for each in self.keys), *(each.shown(names) for each in self.aggregates))
+        return (*(text_of(each, names) for each in self.keys), *(each.text(names) for each in self.aggregates))
 
-    def origins(self, place: int) -> Sequence[tuple[PlanNode, int]]:
+    def origins(self, index: int) -> Sequence[tuple[PlanNode, int]]:
         """Return the column that a key is."""
-        key = self.keys[place] if place < len(self.keys) else None
+        key = self.keys[index] if index < len(self.keys) else None
         return [(self.input, key.index)] if isinstance(key, InputColumn) else ()
 
-    def is_never_null(self, place: int) -> bool:
+    def is_never_null(self, index: int) -> bool:
         """Return whether a column is a count, or a key that is known not to be NULL."""
-        if place >= len(self.keys):
-            return self.aggregates[place - len(self.keys)].function == "count"
-        return super().is_never_null(place)
+        if index >= len(self.keys):
+            return self.aggregates[index - len(self.keys)].function == "count"
+        return super().is_never_null(index)
 
     def carried(self, _number: int) -> Pairs:
         """Return the keys, which whole groups share."""
         return list(zip(self.every_column, self.keys, strict=False))
 
-    def _kept(self, wanted: Positions) -> list[int]:
+    def _wanted_aggregates(self, wanted: Positions) -> list[int]:
         """Return the positions of the wanted aggregates. Without keys, one is needed for the one row."""
-        kept = [place for place in range(len(self.aggregates)) if place + len(self.keys) in wanted]
-        return kept if kept or self.keys else [0]
+        indices = [index for index in range(len(self.aggregates)) if index + len(self.keys) in wanted]
+        return indices if indices or self.keys else [0]
 
     def needed(self, wanted: Positions) -> Sequence[Positions]:
         """Return the columns that the keys and wanted aggregates read."""
         return [
-            columns_of([*self.keys, *(each for place in self._kept(wanted) for each in self.aggregates[place].read)])
+            columns_of(
+                [
+                    *self.keys,
+                    *(each for index in self._wanted_aggregates(wanted) for each in self.aggregates[index].read),
+                ]
+            )
         ]
 
-    def narrowed(self, wanted: Positions, inputs: Sequence[Placed]) -> Placed:
+    def narrowed(self, wanted: Positions, inputs: Sequence[NarrowedNode]) -> NarrowedNode:
         """Return the groups with fewer aggregates."""
-        ((node, places),) = inputs
-        kept, count = self._kept(wanted), len(self.keys)
-        keys = tuple(shifted(each, places) for each in self.keys)
-        aggregates = tuple(self.aggregates[place].shifted(places) for place in kept)
-        return GroupNode(node, keys, aggregates), numbered([*range(count), *(place + count for place in kept)])
+        ((node, new_indices),) = inputs
+        indices, count = self._wanted_aggregates(wanted), len(self.keys)
+        keys = tuple(shifted(each, new_indices) for each in self.keys)
+        aggregates = tuple(self.aggregates[index].shifted(new_indices) for index in indices)
+        return GroupNode(node, keys, aggregates), numbered([*range(count), *(index + count for index in indices)])
 
 
 @dataclass(frozen=True)
@@ -330,11 +335,11 @@ class TopNode(OneInputNode):
         """Return the wanted columns, and those of the order."""
         return [wanted | {key.column for key in self.order}]
 
-    def narrowed(self, _wanted: Positions, inputs: Sequence[Placed]) -> Placed:
+    def narrowed(self, _wanted: Positions, inputs: Sequence[NarrowedNode]) -> NarrowedNode:
         """Return the first rows over the columns of the input."""
-        ((node, places),) = inputs
-        order = tuple(replace(key, column=places[key.column]) for key in self.order)
-        return replace(self, input=node, order=order), places
+        ((node, new_indices),) = inputs
+        order = tuple(replace(key, column=new_indices[key.column]) for key in self.order)
+        return replace(self, input=node, order=order), new_indices
 
 
 @dataclass(frozen=True)
@@ -370,19 +375,19 @@ class PartitionNode(QueryNode):
     def push(self, condition: Expression) -> InputConditions:
         """Push conditions that keep or exclude whole partitions. Keys of values that may be NULL are not columns."""
         by = [each.operands[0] if isinstance(each, Call) and each.function == "is_null" else each for each in self.keys]
-        places = {each.index for each in by if isinstance(each, InputColumn)}
+        columns = {each.index for each in by if isinstance(each, InputColumn)}
         read = condition.columns
-        return [(0, condition)] if self.adds_columns and read and read <= places else ()
+        return [(0, condition)] if self.adds_columns and read and read <= columns else ()
 
     def needed(self, wanted: Positions) -> Sequence[Positions]:
         """Return the wanted columns of the input, and those that the query and the keys read."""
         by = [] if self.order is None else [self.order.by.value]
         return [super().needed(wanted)[0] | columns_of([*self.keys, *by])]
 
-    def _over(self, node: PlanNode, places: Places) -> QueryNode:
-        keys = tuple(shifted(each, places) for each in self.keys)
+    def _over(self, node: PlanNode, new_indices: NewIndices) -> QueryNode:
+        keys = tuple(shifted(each, new_indices) for each in self.keys)
         order = self.order
         if order is not None:
-            order = replace(order, by=replace(order.by, value=shifted(order.by.value, places)))
+            order = replace(order, by=replace(order.by, value=shifted(order.by.value, new_indices)))
         over = replace(self, keys=keys, result_keys=keys if self.adds_columns else self.result_keys, order=order)
-        return super(PartitionNode, over)._over(node, places)
+        return super(PartitionNode, over)._over(node, new_indices)

@@ -24,14 +24,14 @@ _SETTINGS = (
 def conninfo_of(dsn: str, **more: str) -> str:
     """Return a connection string with the settings for the text format of values."""
     try:
-        given = conninfo_to_dict(dsn)
+        parameters = conninfo_to_dict(dsn)
     except psycopg.ProgrammingError as error:
         raise SpecError(
             f"dsn= is not a PostgreSQL connection string: {str(error).strip()}. Expected, for example, 'host=db "
             "dbname=shop user=juncture' or 'postgresql://juncture@db/shop'.",
             name="JN-POSTGRES-DSN",
         ) from None
-    options = f"{given.get('options') or ''} {_SETTINGS}".strip()
+    options = f"{parameters.get('options') or ''} {_SETTINGS}".strip()
     return make_conninfo(dsn, options=options, client_encoding="UTF8", application_name="juncture", **more)
 
 

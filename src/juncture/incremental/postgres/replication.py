@@ -49,14 +49,14 @@ def slot_status(connection: psycopg.Connection[Any], name: str) -> SlotStatus | 
     ).fetchone()
     if row is None:
         return None
-    plugin, database, here, is_active, process, confirmed, kept, is_lost = row
+    plugin, database, here, is_active, process, confirmed, kept_bytes, is_lost = row
     if plugin != "pgoutput" or database != here:
         raise PlanError(
             f"Slot {name!r} belongs to the plugin {plugin!r} and the database {database!r}. Pass another name as "
             "slot=.",
             name="JN-SLOT-FOREIGN",
         )
-    return SlotStatus(name, is_active, process, lsn_number(confirmed or "0/0"), kept, bool(is_lost))
+    return SlotStatus(name, is_active, process, lsn_number(confirmed or "0/0"), kept_bytes, bool(is_lost))
 
 
 @dataclass(frozen=True)

@@ -56,14 +56,14 @@ class Types:
 
     def arrow(self, oid: int, modifier: int) -> pa.DataType:
         """Return the Arrow type of a column."""
-        found = self._types[oid]
-        if found.kind == "d":
-            return self.arrow(found.base, found.modifier if modifier < 0 else modifier)
-        if found.element:
-            return pa.list_(self.arrow(found.element, modifier))
-        if found.name == "numeric":
+        postgres_type = self._types[oid]
+        if postgres_type.kind == "d":
+            return self.arrow(postgres_type.base, postgres_type.modifier if modifier < 0 else modifier)
+        if postgres_type.element:
+            return pa.list_(self.arrow(postgres_type.element, modifier))
+        if postgres_type.name == "numeric":
             return _numeric(modifier)
-        return _SAME.get(found.name, pa.string())
+        return _SAME.get(postgres_type.name, pa.string())
 
 
 def _numeric(modifier: int) -> pa.DataType:
@@ -178,16 +178,16 @@ def _times(texts: pa.Array, data_type: pa.DataType) -> pa.Array:
 
 
 def _count(text: str, data_type: pa.DataType) -> int:
-    found = _FAR.fullmatch(text)
-    if found is None:
+    match = _FAR.fullmatch(text)
+    if match is None:
         raise ValueError(text)
-    year, month, day, hour, minute, second = (int(each or 0) for each in found.groups()[:6])
+    year, month, day, hour, minute, second = (int(each or 0) for each in match.groups()[:6])
     # Years before 1 have a year 0 in NumPy.
-    days = int(np.datetime64(f"{1 - year if found[8] else year:05}-{month:02}-{day:02}", "D").astype(np.int64))
+    days = int(np.datetime64(f"{1 - year if match[8] else year:05}-{month:02}-{day:02}", "D").astype(np.int64))
     if pat.is_date32(data_type):
         return days
     seconds = (hour * 60 + minute) * 60 + second
-    return days * _DAY_US + seconds * 1_000_000 + int((found[7] or "").ljust(6, "0"))
+    return days * _DAY_US + seconds * 1_000_000 + int((match[7] or "").ljust(6, "0"))
 
 
 def _times_of_day(texts: pa.Array, data_type: pa.DataType) -> pa.Array:

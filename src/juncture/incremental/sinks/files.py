@@ -62,19 +62,19 @@ class FilesSink(Sink):
 
     def _check(self, path: Path, schema: pa.Schema, state: str) -> None:
         try:
-            found = pq.read_schema(path)
+            file_schema = pq.read_schema(path)
         except (OSError, pa.ArrowException) as error:
             raise StateError(
                 f"File {path} cannot be read: {error}. Remove it, and its epoch is written again.",
                 name="JN-SINK-INCOMPLETE",
             ) from error
-        if (found.metadata or {}).get(_STATE) != state.encode():
+        if (file_schema.metadata or {}).get(_STATE) != state.encode():
             raise StateError(
                 f"The files in {self._folder} belong to another state. Pass another folder, or the state that wrote "
                 "them.",
                 name="JN-SINK-FOREIGN",
             )
-        if not found.equals(schema):
+        if not file_schema.equals(schema):
             raise SchemaError(
                 f"The files in {self._folder} have other columns than the result. Pass another folder.",
                 name="JN-SINK-SCHEMA",

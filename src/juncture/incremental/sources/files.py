@@ -108,8 +108,8 @@ class FilesSource(Source):
     def _read(self, table: str, path: Path) -> list[pa.RecordBatch]:
         schema = self._tables[table]
         try:
-            found = pq.read_table(path) if path.suffix == _PARQUET else json_changes(path.read_bytes(), schema)
-            return list(typed(found, schema).to_batches())
+            changes = pq.read_table(path) if path.suffix == _PARQUET else json_changes(path.read_bytes(), schema)
+            return list(typed(changes, schema).to_batches())
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise DataError(
                 f"File {path} cannot be read as changes of {table!r}: {error}. Write it again.", name="JN-FILE-DAMAGED"
@@ -144,13 +144,13 @@ def json_changes(data: bytes, schema: pa.Schema) -> pa.Table:
     )
     if not is_pairs:
         return from_base64(changes, schema)
-    for place, name in enumerate(changes.column_names):
+    for index, name in enumerate(changes.column_names):
         if name in ("before", "after"):
-            rows = changes.column(place).combine_chunks()
+            rows = changes.column(index).combine_chunks()
             fields = from_base64(pa.Table.from_arrays(rows.flatten(), rows.type.names), schema)
             arrays = [each.combine_chunks() for each in fields.columns]
             changes = changes.set_column(
-                place, name, pa.StructArray.from_arrays(arrays, fields.column_names, mask=rows.is_null())
+                index, name, pa.StructArray.from_arrays(arrays, fields.column_names, mask=rows.is_null())
             )
     return changes
 
@@ -167,16 +167,16 @@ def is_bytes(data_type: pa.DataType) -> bool:
 
 def from_base64(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return rows with the bytes of the columns that a schema has as bytes."""
-    for place, name in enumerate(rows.column_names):
+    for index, name in enumerate(rows.column_names):
         if name in schema.names and is_bytes(schema.field(name).type):
             try:
                 values = [
                     None if text is None else base64.b64decode(text, validate=True)
-                    for text in rows.column(place).to_pylist()
+                    for text in rows.column(index).to_pylist()
                 ]
             except ValueError as error:
                 raise pa.ArrowInvalid(f"column {name!r} is not base64: {error}") from error
-            rows = rows.set_column(place, name, pa.chunked_array([pa.array(values, schema.field(name).type)]))
+            rows = rows.set_column(index, name, pa.chunked_array([pa.array(values, schema.field(name).type)]))
     return rows
 
 

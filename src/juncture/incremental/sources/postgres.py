@@ -371,9 +371,9 @@ class PostgresSource:
             "SELECT slot_name, pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::int8 FROM "
             "pg_catalog.pg_replication_slots WHERE NOT active AND plugin = 'pgoutput' AND database = current_database()"
         )
-        for name, kept in rows:
-            if (kept or 0) > _KEPT_BYTES_MOST:
-                _log.warning(_SLOT_KEEPS, format_size(kept), name, name)
+        for name, kept_bytes in rows:
+            if (kept_bytes or 0) > _KEPT_BYTES_MOST:
+                _log.warning(_SLOT_KEEPS, format_size(kept_bytes), name, name)
 
 
 def _check_arguments(names: Mapping[str, str], slot: str) -> None:
@@ -424,13 +424,13 @@ def _blocks(copy: Iterable[bytes | bytearray | memoryview]) -> Iterator[bytes]:
 
 def _parsed(block: bytes, columns: int) -> pa.RecordBatch:
     """Return rows of strings. Empty values without quotes are null."""
-    places = [str(place) for place in range(columns)]
+    names = [str(index) for index in range(columns)]
     table = pv.read_csv(
         pa.BufferReader(block),
-        read_options=pv.ReadOptions(column_names=places, block_size=len(block) + 1, use_threads=False),
+        read_options=pv.ReadOptions(column_names=names, block_size=len(block) + 1, use_threads=False),
         parse_options=pv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
         convert_options=pv.ConvertOptions(
-            column_types=dict.fromkeys(places, pa.string()),
+            column_types=dict.fromkeys(names, pa.string()),
             null_values=[""],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,

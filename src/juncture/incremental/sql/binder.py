@@ -1,4 +1,4 @@
-"""Binding of a query by DuckDB: its plan as JSON, the names of its columns, and errors with the place in the SQL."""
+"""Binding of a query by DuckDB: its plan as JSON, the names of its columns, and errors with the position in the SQL."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class BoundQuery:
 
 
 def bound(query: Query) -> BoundQuery:
-    """Return DuckDB's plan of a query; raises `SpecError` with the place in the query."""
+    """Return DuckDB's plan of a query; raises `SpecError` with the position in the query."""
     with locked_database(query.zone).cursor() as connection:
         for name, schema in query.tables.items():
             _declare(connection, name, schema)
@@ -155,8 +155,8 @@ def unsupported(query: Query, what: str, part: Json | None = None, instead: str 
 def _call_of(sql: str, part: Json) -> tuple[int, int] | None:
     """Return the position in bytes of the first call of the function of an expression."""
     path = (part.get("qname") or {}).get("path") or [""]
-    found = re.search(rf"\b{re.escape(path[-1])}(?=\s*\()", sql, re.IGNORECASE) if path[-1] else None
-    return None if found is None else (len(sql[: found.start()].encode()), len(found[0].encode()))
+    match = re.search(rf"\b{re.escape(path[-1])}(?=\s*\()", sql, re.IGNORECASE) if path[-1] else None
+    return None if match is None else (len(sql[: match.start()].encode()), len(match[0].encode()))
 
 
 def marked(query: Query, message: str, start: int | None, width: int, *, name: str) -> SpecError:
@@ -167,13 +167,13 @@ def marked(query: Query, message: str, start: int | None, width: int, *, name: s
     before = text.encode()[:start].decode(errors="ignore")
     part = text.encode()[start : start + width].decode(errors="ignore") or _word(text[len(before) :])
     line, column = before.count("\n"), len(before) - (before.rfind("\n") + 1)
-    shown = text.split("\n")[line]
-    width = max(1, min(len(part.split("\n")[0].rstrip()), len(shown) - column))
+    source_line = text.split("\n")[line]
+    width = max(1, min(len(part.split("\n")[0].rstrip()), len(source_line) - column))
     margin = f"  {line + 1} | "
-    lead = "".join("\t" if each == "\t" else " " for each in shown[:column])
+    lead = "".join("\t" if each == "\t" else " " for each in source_line[:column])
     return SpecError(
         f"sql= at line {line + 1}, column {column + 1}: {message.rstrip('.')}.\n"
-        f"{margin}{shown}\n{' ' * len(margin)}{lead}{'^' * width}",
+        f"{margin}{source_line}\n{' ' * len(margin)}{lead}{'^' * width}",
         name=name,
     )
 
@@ -196,17 +196,17 @@ def with_conditions_joined(sql: str) -> str:
     ends = [*starts[1:], len(sql)]
     words = [sql[start:end].split("--")[0].strip() for start, end in zip(starts, ends, strict=True)]
     text = list(sql)
-    for place, word in enumerate(words[:-1]):
-        if word.lower() != "match_condition" or words[place + 1] != "(":
+    for position, word in enumerate(words[:-1]):
+        if word.lower() != "match_condition" or words[position + 1] != "(":
             continue
-        depth, end = 0, place + 1
+        depth, end = 0, position + 1
         while end < len(words):
             depth += (words[end] == "(") - (words[end] == ")")
             if not depth:
                 break
             end += 1
         following = words[end + 1].lower() if end + 1 < len(words) else ""
-        start = starts[place]
+        start = starts[position]
         text[start : start + len(word)] = "ON".ljust(len(word))
         if following == "on":
             # The blank before ON makes room for AND.

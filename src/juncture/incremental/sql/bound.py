@@ -99,10 +99,10 @@ def read(part: Json, scope: Sequence[Bound] | None = None) -> Bound:
     info = part.get("return_type") or BOOLEAN
     name = function_name(part)
     if kind == "BOUND_REF":
-        place = part.get("index", 0)
+        index = part.get("index", 0)
         if scope is None:
-            return Bound("ref", info, value=place, source=part)
-        return replace(scope[place], info=info)
+            return Bound("ref", info, value=index, source=part)
+        return replace(scope[index], info=info)
     if kind == "BOUND_CONSTANT":
         return _constant(part)
     children = part.get("children") or []

@@ -85,24 +85,24 @@ class _Compilation:
     def _by_duckdb(self, bound: Bound, target: pa.DataType) -> Expression:
         read = sorted({each.value for each in bound.walk() if each.op == "ref"})
         of_refs = {each.value: each for each in bound.walk() if each.op == "ref"}
-        inputs = tuple(InputColumn(self._columns[place], place) for place in read)
-        for place in read:
-            self._type(of_refs[place])
-        at = {place: number for number, place in enumerate(read)}
-        value = text(bound, lambda place: f"CAST(c{at[place]} AS {of_refs[place].type})")
+        inputs = tuple(InputColumn(self._columns[index], index) for index in read)
+        for index in read:
+            self._type(of_refs[index])
+        at = {index: number for number, index in enumerate(read)}
+        value = text(bound, lambda index: f"CAST(c{at[index]} AS {of_refs[index].type})")
         sql = f"SELECT {stored(value, bound.info['id'], bound.type)} FROM slot"
         types = tuple(each.type for each in inputs) or (pa.int8(),)
         query = DuckQuery(sql, types, (target,), self._types.zone)
         if len(inputs) == 1 and _rises(bound, self._types.zone == "UTC"):
             query = replace(query, rises=True, inverse=self._inverse(bound, target))
-        made = Call(target, "duckdb", inputs, query)
+        expression = Call(target, "duckdb", inputs, query)
         if inputs:
-            return made
+            return expression
         try:
-            return _folded(evaluate(made, [], 1), target) or made
+            return _folded(evaluate(expression, [], 1), target) or expression
         except pa.ArrowException:
             # The error must occur only if there are rows.
-            return made
+            return expression
 
     def _inverse(self, bound: Bound, target: pa.DataType) -> DuckQuery | None:
         """Return the query that undoes the addition of a constant to a column; None for other expressions."""
@@ -111,7 +111,7 @@ class _Compilation:
             return None
         other = next(each for each in bound.args if each is not column)
         sign = "-" if bound.op == "+" else "+"
-        value = text(Bound(sign, bound.info, (column, other)), lambda _place: f"CAST(c0 AS {column.type})")
+        value = text(Bound(sign, bound.info, (column, other)), lambda _index: f"CAST(c0 AS {column.type})")
         sql = f"SELECT {stored(value, bound.info['id'], bound.type)} FROM slot"
         return DuckQuery(sql, (target,), (target,), self._types.zone)
 
@@ -177,9 +177,11 @@ _RISING = {
 
 def _rises(bound: Bound, is_utc: bool) -> bool:
     """Return whether a value rises or stays as its only column rises. In other zones than UTC, times are set back."""
-    place = _RISING.get(bound.op, -1)
-    others = [each for at, each in enumerate(bound.args) if (at != place if place is not None else not _reads(each))]
-    if place == -1 or len(bound.args) - len(others) != int(bound.op != "ref") or any(map(_reads, others)):
+    position = _RISING.get(bound.op, -1)
+    others = [
+        each for at, each in enumerate(bound.args) if (at != position if position is not None else not _reads(each))
+    ]
+    if position == -1 or len(bound.args) - len(others) != int(bound.op != "ref") or any(map(_reads, others)):
         return False
     if "ZONE" in bound.type and not is_utc:
         return False
@@ -306,12 +308,12 @@ def _pattern(bound: Bound, _types: list[pa.DataType]) -> tuple[str, Any, int] | 
 
 
 def _substring(bound: Bound, _types: list[pa.DataType]) -> tuple[str, Any, int] | None:
-    places = [each.args[0] if each.op == "cast" else each for each in bound.args[1:]]
+    bounds = [each.args[0] if each.op == "cast" else each for each in bound.args[1:]]
     if bound.args[0].type != "VARCHAR" or any(
-        each.op != "const" or not isinstance(each.value, int) or not 0 < each.value < 2**31 for each in places
+        each.op != "const" or not isinstance(each.value, int) or not 0 < each.value < 2**31 for each in bounds
     ):
         return None
-    return "substring", (*(each.value for each in places), None)[:2], 1
+    return "substring", (*(each.value for each in bounds), None)[:2], 1
 
 
 _RULES: dict[str, Rule] = {

@@ -165,10 +165,10 @@ def _matched_keys(sides: Sides) -> tuple[PlanNode, Expression]:
 
 def _domain(sides: Sides) -> tuple[list[InputColumn], PlanNode, dict[int, int]]:
     """Return the left columns that conditions read, their distinct rows, and where columns are in a join of these."""
-    places = sorted(place for place in sides.condition.columns if place < sides.width)
-    left = [sides.left.every_column[place] for place in places]
-    at = {place: number for number, place in enumerate(places)}
-    at |= {sides.width + place: len(places) + place for place in range(len(sides.right.types))}
+    indices = sorted(index for index in sides.condition.columns if index < sides.width)
+    left = [sides.left.every_column[index] for index in indices]
+    at = {index: number for number, index in enumerate(indices)}
+    at |= {sides.width + index: len(indices) + index for index in range(len(sides.right.types))}
     return left, GroupNode(sides.left, tuple(left), ()), at
 
 
@@ -256,10 +256,10 @@ def single(sides: Sides) -> PlanNode | None:
     joined = JoinNode(sides.left, groups, "left", _equal(sides.left, [left for left, _ in keys], groups, "="))
     first = sides.width + len(keys)
     several = call("greater", joined.every_column[-1], Constant(pa.int64(), 1))
-    shown = [
+    right_values = [
         Call(each.type, "case", (several, _several_rows(each.type), each)) for each in joined.every_column[first:-1]
     ]
-    return ProjectNode(joined, (*joined.every_column[: sides.width], *shown))
+    return ProjectNode(joined, (*joined.every_column[: sides.width], *right_values))
 
 
 def _several_rows(data_type: pa.DataType) -> Expression:
@@ -285,5 +285,5 @@ def outer(sides: Sides, how: JoinHow) -> PlanNode:
 
 def _flipped(sides: Sides) -> Sides:
     left, right = sides.width, len(sides.right.types)
-    at = {place: place + right for place in range(left)} | {left + place: place for place in range(right)}
+    at = {index: index + right for index in range(left)} | {left + index: index for index in range(right)}
     return Sides(sides.right, sides.left, (), tuple(shifted(each, at) for each in conjuncts(sides.condition)))

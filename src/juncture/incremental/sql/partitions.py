@@ -43,12 +43,12 @@ class PartitionQuery:
                 self._casts[each.value] = each.type
         return text(bound, self._column)
 
-    def _column(self, place: int) -> str:
-        return f"CAST({self.column(place)} AS {self._casts[place]})"
+    def _column(self, index: int) -> str:
+        return f"CAST({self.column(index)} AS {self._casts[index]})"
 
-    def column(self, place: int) -> str:
+    def column(self, index: int) -> str:
         """Return a column as SQL, in the type in which it is stored."""
-        return f"c{self._numbers + self._reads.setdefault(place, len(self._reads))}"
+        return f"c{self._numbers + self._reads.setdefault(index, len(self._reads))}"
 
     @property
     def reads(self) -> tuple[int, ...]:
@@ -75,7 +75,7 @@ class PartitionQuery:
     def query(self, values: Sequence[tuple[str, pa.DataType]], tail: str = "") -> DuckQuery:
         """Return the query of some values and their types."""
         sql = f"SELECT {', '.join(value for value, _ in values)} FROM slot{tail}"
-        inputs = (*[pa.int64()] * self._numbers, *(self._source.types[place] for place in self._reads))
+        inputs = (*[pa.int64()] * self._numbers, *(self._source.types[index] for index in self._reads))
         return DuckQuery(sql, inputs, tuple(kind for _, kind in values), self._types.zone)
 
     def called(self, part: Json) -> str:
@@ -226,7 +226,7 @@ def _order_of(
     if preceding.is_unlimited and following.is_unlimited:
         return None
     ranks, dense = (
-        frozenset(place for place, each in enumerate(parts) if _name(each) in names)
+        frozenset(index for index, each in enumerate(parts) if _name(each) in names)
         for names in (("row_number", "rank"), ("dense_rank", "rank_dense"))
     )
     return PartitionOrder(by, preceding, following, tuple(each for *_, each in depend), ranks, dense)
@@ -240,21 +240,21 @@ def windows(node: PlanNode, parts: Sequence[Json], types: ArrowTypes) -> PlanNod
         keys = tuple(dict.fromkeys(query.value(read(each)) for each in part.get("partitions") or []))
         order = query.order(read_orders(part.get("orders")))
         alike.setdefault((keys, order), []).append(number)
-    result, places = node, dict[int, int]()
+    result, indices = node, dict[int, int]()
     for (keys, _), numbers in alike.items():
-        places |= {number: len(result.types) + place for place, number in enumerate(numbers)}
+        indices |= {number: len(result.types) + index for index, number in enumerate(numbers)}
         result = _with_windows(result, keys, [parts[number] for number in numbers], types)
-    return result.select([*range(width), *(places[number] for number in range(len(parts)))])
+    return result.select([*range(width), *(indices[number] for number in range(len(parts)))])
 
 
 def _with_windows(node: PlanNode, keys: Sequence[Expression], parts: Sequence[Json], types: ArrowTypes) -> PlanNode:
     """Return a relation with a column for each window function of one order."""
     query = PartitionQuery(types, node)
     values = [query.result(each, query.window(each)) for each in parts]
-    made = query.query([_ROW, *values])
+    duck_query = query.query([_ROW, *values])
     safe = null_safe_keys(keys, node)
-    order = _order_of(parts, made.outputs[1:], keys, query)
-    return PartitionNode(node, query.reads, made, safe, safe, adds_columns=True, order=order)
+    order = _order_of(parts, duck_query.outputs[1:], keys, query)
+    return PartitionNode(node, query.reads, duck_query, safe, safe, adds_columns=True, order=order)
 
 
 def groups(node: PlanNode, keys: Sequence[Json], parts: Sequence[Json], types: ArrowTypes) -> PlanNode:
@@ -262,25 +262,25 @@ def groups(node: PlanNode, keys: Sequence[Json], parts: Sequence[Json], types: A
     query = PartitionQuery(types, node)
     values = [query.result(each, query.text(read(each))) for each in keys]
     values += [query.result(each, query.called(each)) for each in parts]
-    by = ", ".join(str(place + 1) for place in range(len(keys)))
-    made = query.query(values, f" GROUP BY {by}" if keys else "")
+    by = ", ".join(str(index + 1) for index in range(len(keys)))
+    duck_query = query.query(values, f" GROUP BY {by}" if keys else "")
     inner = [query.value(read(each)) for each in keys]
-    outer = [InputColumn(kind, place) for place, kind in enumerate(made.outputs[: len(keys)])]
+    outer = [InputColumn(kind, index) for index, kind in enumerate(duck_query.outputs[: len(keys)])]
     rows_by, results_by = null_safe_keys(inner, None), null_safe_keys(outer, None)
-    return PartitionNode(node, query.reads, made, rows_by, results_by, adds_columns=False)
+    return PartitionNode(node, query.reads, duck_query, rows_by, results_by, adds_columns=False)
 
 
 def first_of_each(node: PlanNode, on: Sequence[Expression], orders: Sequence[Order], types: ArrowTypes) -> PlanNode:
     """Return the first row of each distinct value, in an order and then by all columns."""
     query = PartitionQuery(types, node)
     keys = [query.order(orders)] if orders else []
-    keys += [query.column(place) for place in range(len(node.types))]
+    keys += [query.column(index) for index in range(len(node.types))]
     sql = f"row_number() OVER (PARTITION BY {_PARTITION} ORDER BY {', '.join(keys)})"
-    made = query.query([_ROW, (sql, pa.int64())])
+    duck_query = query.query([_ROW, (sql, pa.int64())])
     safe = null_safe_keys(on, node)
     by = _first_order(orders, on, query) or RowOrder(node.every_column[0], False, False)
     order = PartitionOrder(by, Extent(), Extent(), ("add",), limit=(0, 1))
-    marked = PartitionNode(node, query.reads, made, safe, safe, adds_columns=True, order=order)
+    marked = PartitionNode(node, query.reads, duck_query, safe, safe, adds_columns=True, order=order)
     return marked.select(range(len(node.types)))
 
 

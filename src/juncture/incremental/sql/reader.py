@@ -105,8 +105,8 @@ class _PlanReader:
             node, order = self.root(part["children"][0])
             return _ordered(node, [self.expression(each, node) for each in part["expressions"]], order)
         if kind in ("LOGICAL_ORDER_BY", "LOGICAL_LIMIT"):
-            node, order, shown = self._in_order(part)
-            return _ordered(node, [node.every_column[place] for place in shown], order)
+            node, order, output = self._in_order(part)
+            return _ordered(node, [node.every_column[index] for index in output], order)
         return self.root(self._query_of_table(part)) if kind == "LOGICAL_MATERIALIZED_CTE" else (self.node(part), ())
 
     def node(self, part: Json) -> PlanNode:
@@ -139,24 +139,24 @@ class _PlanReader:
             raise UnreadableError("samples")
         _, schema = self._sources[name.lower()]
         kinds = [self._types.of(each) for each in part["returned_types"]]
-        known = [(each, kind) for each, kind in zip(part["names"], kinds, strict=True) if kind is not None]
-        fields = tuple((each, _scan_type(kind, schema.field(each).type)) for each, kind in known)
+        names_and_types = [(each, kind) for each, kind in zip(part["names"], kinds, strict=True) if kind is not None]
+        fields = tuple((each, _scan_type(kind, schema.field(each).type)) for each, kind in names_and_types)
         scan: PlanNode = ScanNode(name.lower(), fields, self._orders.get(name.lower()))
         if name.lower() in self._relations:
             scan = in_types(self._relations[name.lower()], schema.names, fields)
-        places = {each: place for place, (each, _) in enumerate(fields)}
-        shown: list[Expression] = []
+        indices = {each: index for index, (each, _) in enumerate(fields)}
+        output: list[Expression] = []
         for each in part["column_indexes"]:
             if each["index"] >= len(part["names"]):
-                shown.append(Constant(pa.int64(), 0))
+                output.append(Constant(pa.int64(), 0))
                 continue
             column = part["names"][each["index"]]
-            if column not in places:
+            if column not in indices:
                 raise UnreadableError(f"column {column!r}, whose type is {schema.field(column).type}")
             if each["child_indexes"]:
                 raise UnreadableError(f"parts of column {column!r}")
-            shown.append(InputColumn(fields[places[column]][1], places[column]))
-        return ProjectNode(scan, tuple(shown))
+            output.append(InputColumn(fields[indices[column]][1], indices[column]))
+        return ProjectNode(scan, tuple(output))
 
     def one_row(self, _part: Json) -> PlanNode:
         """Return the relation of one row without meaning, of SELECT without FROM."""
@@ -197,15 +197,15 @@ class _PlanReader:
         if sets == [list(range(count))] and not functions:
             return self._grouped(source, keys, part["expressions"])
         nodes = []
-        for own in sets:
-            node = self._grouped(source, [keys[place] for place in own], part["expressions"])
-            at = {place: number for number, place in enumerate(own)}
+        for key_numbers in sets:
+            node = self._grouped(source, [keys[index] for index in key_numbers], part["expressions"])
+            at = {index: number for number, index in enumerate(key_numbers)}
             values = [
-                node.every_column[at[place]] if place in at else Constant(self._type(key["return_type"]), None)
-                for place, key in enumerate(keys)
+                node.every_column[at[index]] if index in at else Constant(self._type(key["return_type"]), None)
+                for index, key in enumerate(keys)
             ]
-            aggregates = node.every_column[len(own) : len(own) + len(part["expressions"])]
-            bits = [sum((place not in at) << bit for bit, place in enumerate(reversed(each))) for each in functions]
+            aggregates = node.every_column[len(key_numbers) : len(key_numbers) + len(part["expressions"])]
+            bits = [sum((index not in at) << bit for bit, index in enumerate(reversed(each))) for each in functions]
             marks = [Constant(pa.int64(), each) for each in bits]
             nodes.append(ProjectNode(node, (*values, *aggregates, *marks)))
         return nodes[0] if len(nodes) == 1 else UnionNode(tuple(nodes))
@@ -284,8 +284,8 @@ class _PlanReader:
 
     def in_order(self, part: Json) -> PlanNode:
         """Return the rows of ORDER BY or LIMIT in a subquery, where their order has no meaning."""
-        node, _, shown = self._in_order(part)
-        return node.select(shown)
+        node, _, output = self._in_order(part)
+        return node.select(output)
 
     def _in_order(self, part: Json) -> tuple[PlanNode, tuple[SortKey, ...], list[int]]:
         """Return rows with all columns that their order reads, the order, and the columns to return."""
@@ -294,25 +294,25 @@ class _PlanReader:
     def _sorted(self, part: Json) -> tuple[PlanNode, tuple[SortKey, ...], list[int]]:
         (source,) = self.inputs(part)
         node, keys = self._with_order(source, read_orders(part["orders"]))
-        shown = part.get("projections") or part.get("projection_map")
-        return node, keys, list(shown or range(len(source.types)))
+        output = part.get("projections") or part.get("projection_map")
+        return node, keys, list(output or range(len(source.types)))
 
     def _with_order(self, node: PlanNode, orders: Sequence[Order]) -> tuple[PlanNode, tuple[SortKey, ...]]:
         values = [compile_expression(each.value, node.types, self._types) for each in orders]
-        shown = dict.fromkeys([*node.every_column, *values])
-        at = {value: place for place, value in enumerate(shown)}
+        output = dict.fromkeys([*node.every_column, *values])
+        at = {value: index for index, value in enumerate(output)}
         keys = tuple(
             SortKey(at[value], each.descending, each.nulls_first) for value, each in zip(values, orders, strict=True)
         )
-        return (node if len(shown) == len(node.types) else ProjectNode(node, tuple(shown))), keys
+        return (node if len(output) == len(node.types) else ProjectNode(node, tuple(output))), keys
 
     def _limited(self, part: Json) -> tuple[PlanNode, tuple[SortKey, ...], list[int]]:
         (below,) = part["children"]
         if below["type"] == "LOGICAL_ORDER_BY":
-            node, order, shown = self._sorted(below)
+            node, order, output = self._sorted(below)
         else:
             node, order = self.node(below), ()
-            shown = list(range(len(node.types)))
+            output = list(range(len(node.types)))
         counts = {}
         for name in ("limit", "offset"):
             value = part.get(f"{name}_val") or {"type": "UNSET"}
@@ -320,7 +320,7 @@ class _PlanReader:
                 kind = "a percentage" if "PERCENT" in value["type"] else "an expression or subquery"
                 raise UnreadableError(f"{name.upper()} of {kind}, only of a number of rows")
             counts[name] = value["constant_integer"] if value["type"] == "CONSTANT_VALUE" else None
-        return TopNode(node, order, counts["limit"], counts["offset"] or 0), order, shown
+        return TopNode(node, order, counts["limit"], counts["offset"] or 0), order, output
 
     def shared(self, part: Json) -> PlanNode:
         """Return a query that reads a common table."""
@@ -377,19 +377,19 @@ class _PlanReader:
         return Sides(left, right, tuple(comparisons), tuple(rest))
 
     def _shown_with_mark(self, node: PlanNode, part: Json) -> PlanNode:
-        shown = part.get("left_projection_map")
-        return _chosen(node, [*shown, len(node.types) - 1]) if shown else node
+        output = part.get("left_projection_map")
+        return _chosen(node, [*output, len(node.types) - 1]) if output else node
 
     def _where_marked(self, part: Json) -> tuple[PlanNode, Json | None]:
         """Return the input of a filter, and what is applied already: ``x IN (…)`` keeps rows with a true mark."""
         (below,) = part["children"]
         if below["type"] == "LOGICAL_COMPARISON_JOIN" and below["join_type"] == "MARK":
             sides = self._sides(below)
-            place = len(below.get("left_projection_map") or sides.left.types)
+            index = len(below.get("left_projection_map") or sides.left.types)
             for each in part["expressions"]:
                 bound = read(each)
                 inner = bound.args[0] if bound.op == "not" else bound
-                if inner.op != "ref" or inner.value != place or (bound.op == "not" and not is_two_valued(sides)):
+                if inner.op != "ref" or inner.value != index or (bound.op == "not" and not is_two_valued(sides)):
                     continue
                 node = anti(sides) if bound.op == "not" else semi(sides)
                 marked = ProjectNode(node, (*node.every_column, FALSE if bound.op == "not" else TRUE))
@@ -423,9 +423,9 @@ def _ordered(
 ) -> tuple[PlanNode, tuple[SortKey, ...]]:
     """Return a projection with further columns that only the order reads, and the order by its columns."""
     read = [node.every_column[key.column] for key in order]
-    shown = [*values, *dict.fromkeys(each for each in read if each not in values)]
-    keys = tuple(replace(key, column=shown.index(each)) for key, each in zip(order, read, strict=True))
-    return ProjectNode(node, tuple(shown)), keys
+    output = [*values, *dict.fromkeys(each for each in read if each not in values)]
+    keys = tuple(replace(key, column=output.index(each)) for key, each in zip(order, read, strict=True))
+    return ProjectNode(node, tuple(output)), keys
 
 
 def in_types(node: PlanNode, names: Sequence[str], fields: Sequence[tuple[str, pa.DataType]]) -> PlanNode:
@@ -443,14 +443,14 @@ def _scan_type(kind: pa.DataType, declared: pa.DataType) -> pa.DataType:
     return declared if pat.is_duration(kind) and pat.is_duration(declared) else kind
 
 
-def _chosen(node: PlanNode, places: Sequence[int] | None) -> PlanNode:
-    return node.select(places) if places else node
+def _chosen(node: PlanNode, indices: Sequence[int] | None) -> PlanNode:
+    return node.select(indices) if indices else node
 
 
 def _shown_of_both(node: PlanNode, width: int, part: Json) -> PlanNode:
     left = part.get("left_projection_map") or list(range(width))
     right = part.get("right_projection_map") or list(range(len(node.types) - width))
-    return _chosen(node, [*left, *(width + place for place in right)])
+    return _chosen(node, [*left, *(width + index for index in right)])
 
 
 _Reader = Callable[[_PlanReader, Json], PlanNode]

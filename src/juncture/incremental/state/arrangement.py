@@ -124,14 +124,14 @@ class Arrangement:
         self.count_search(len(keys))
         yield from matches_in(self.runs, keys, np.stack([~low, high]))
 
-    def neighbours(self, keys: Codes, codes: Ints, nth: int, found: Ints, *, forward: bool) -> None:
+    def neighbours(self, keys: Codes, codes: Ints, nth: int, nearest: Ints, *, forward: bool) -> None:
         """Find the code of the nth row of each key from some codes on, or a nearer one: `nth_neighbours`."""
         self.count_search(len(keys))
         for run in self.memory:
             run_codes = np.ascontiguousarray(run.codes[0])
-            nth_neighbours(keys, codes, run.groups, run.starts, run_codes, run.weights, nth, forward, found)
+            nth_neighbours(keys, codes, run.groups, run.starts, run_codes, run.weights, nth, forward, nearest)
         if self.pages is not None:
-            self.pages.neighbours(keys, codes, nth, found, forward=forward)
+            self.pages.neighbours(keys, codes, nth, nearest, forward=forward)
 
     def locate(self, delta: Delta) -> tuple[Delta, list[Slots], Ints]:
         """Return the delta without unmatched deletes, the stored rows that it changes, and unmatched deletes by row."""
@@ -143,9 +143,9 @@ class Arrangement:
         remaining = wanted.copy()
         slots: list[Slots] = []
         if self.pages is not None:
-            sought = np.flatnonzero(remaining)
-            codes = np.take(delta.codes, sought, axis=1)
-            self.pages.fetch_equal(delta.keys[sought], codes, delta.hashes[sought])
+            rows = np.flatnonzero(remaining)
+            codes = np.take(delta.codes, rows, axis=1)
+            self.pages.fetch_equal(delta.keys[rows], codes, delta.hashes[rows])
         if remaining.any():
             self.count_search(len(delta))
         # The rows that were fetched last are probably those of this delta.
@@ -157,10 +157,10 @@ class Arrangement:
         if not missing.any():
             return delta, slots, missing
         possible = replace(delta, weights=delta.weights + missing)
-        kept = np.flatnonzero(possible.weights)
+        nonzero = np.flatnonzero(possible.weights)
         number = np.full(len(delta), -1)
-        number[kept] = np.arange(len(kept))
-        return possible.some(kept), [replace(each, rows=number[each.rows]) for each in slots], missing
+        number[nonzero] = np.arange(len(nonzero))
+        return possible.some(nonzero), [replace(each, rows=number[each.rows]) for each in slots], missing
 
     def _slots(self, run: Run, delta: Delta, remaining: Ints) -> list[Slots]:
         """Return where a run has rows of a delta, and subtract them from ``remaining``."""

@@ -74,8 +74,8 @@ class Pages:
             if int(stored.index.sizes[blocks].sum()) > _KEPT_ROWS:
                 step = max(1, _KEPT_ROWS // int(stored.index.sizes.max()))
                 # Rows that are fetched while these are read must still be passed.
-                known = None if id(stored) not in self._is_fetched else self._is_fetched[id(stored)].copy()
-                many += [(stored, blocks[at : at + step], hashes, known) for at in range(0, len(blocks), step)]
+                is_fetched = None if id(stored) not in self._is_fetched else self._is_fetched[id(stored)].copy()
+                many += [(stored, blocks[at : at + step], hashes, is_fetched) for at in range(0, len(blocks), step)]
             elif len(blocks):
                 self._take_in(stored, blocks, hashes)
         return (run for each in many for run, _ in self._read(*each))
@@ -97,20 +97,20 @@ class Pages:
         """Fetch the rows of each key with first codes between two inclusive limits."""
         self._fetch(LookupRanges.between(self._keys.hashes(keys), low, high))
 
-    def neighbours(self, keys: Codes, codes: Ints, nth: int, found: Ints, *, forward: bool) -> None:
+    def neighbours(self, keys: Codes, codes: Ints, nth: int, nearest: Ints, *, forward: bool) -> None:
         """Fetch rows until the nth neighbour of each code is among them: `nth_neighbours`."""
         hashes = self._keys.hashes(keys)
         for run in self.fetched:
-            _search_run(run, keys, codes, nth, found, forward=forward)
+            _search_run(run, keys, codes, nth, nearest, forward=forward)
         for stored in self.stored:
             blocks = _neighbour_blocks(stored, hashes, codes, forward=forward)
             rows = np.flatnonzero(blocks >= 0)
             while len(rows):
                 new = self._take_in(stored, np.unique(blocks[rows]), np.unique(hashes[rows]))
                 if new is not None:
-                    _search_run(new, keys, codes, nth, found, forward=forward)
+                    _search_run(new, keys, codes, nth, nearest, forward=forward)
                 blocks += 1 if forward else -1
-                rows = rows[_may_be_nearer(stored, blocks[rows], hashes[rows], found[rows], forward=forward)]
+                rows = rows[_may_be_nearer(stored, blocks[rows], hashes[rows], nearest[rows], forward=forward)]
 
     def write_back(self) -> None:
         """Record what an epoch has changed in fetched rows, and release them."""
@@ -169,22 +169,24 @@ class Pages:
             return run
         return None
 
-    def _read(self, stored: StoredRun, blocks: Ints, hashes: Words, known: Mask | None) -> Iterator[tuple[Run, Ints]]:
+    def _read(
+        self, stored: StoredRun, blocks: Ints, hashes: Words, is_fetched: Mask | None
+    ) -> Iterator[tuple[Run, Ints]]:
         """Yield the living rows with some key hashes as one run, and their slots, if any are not known."""
-        parts, found = [], []
+        parts, slots_of_parts = [], []
         for first in range(0, len(blocks), _BLOCKS_AT_ONCE):
             rows, slots = stored.read(blocks[first : first + _BLOCKS_AT_ONCE])
             chosen = np.empty(len(rows), np.uint8)
             mark_rows(rows.hashes, hashes, chosen)
             wanted = chosen.view(np.bool_) & (rows.weights > 0)
-            if known is not None:
-                wanted &= ~known[slots]
+            if is_fetched is not None:
+                wanted &= ~is_fetched[slots]
             here = np.flatnonzero(wanted)
             if len(here):
                 parts.append(rows if len(here) == len(rows) else rows.some(here))
-                found.append(slots[here])
+                slots_of_parts.append(slots[here])
         if parts:
-            some, taken = BlockRows.joined(parts), np.concatenate(found)
+            some, taken = BlockRows.joined(parts), np.concatenate(slots_of_parts)
             parts.clear()
             yield run_of(some, self._keys_of(some.batch), self._matching, stored, taken), taken
 
@@ -247,17 +249,17 @@ def _stored_order(run: Run, hashes: Words) -> Ints:
     return np.repeat(run.starts[:-1][rank] - np.cumsum(sizes) + sizes, sizes) + np.arange(len(run))
 
 
-def _search_run(run: Run, keys: Codes, codes: Ints, nth: int, found: Ints, *, forward: bool) -> None:
+def _search_run(run: Run, keys: Codes, codes: Ints, nth: int, nearest: Ints, *, forward: bool) -> None:
     run_codes = np.ascontiguousarray(run.codes[0])
-    nth_neighbours(keys, codes, run.groups, run.starts, run_codes, run.weights, nth, forward, found)
+    nth_neighbours(keys, codes, run.groups, run.starts, run_codes, run.weights, nth, forward, nearest)
 
 
 def _neighbour_blocks(stored: StoredRun, hashes: Words, codes: Ints, *, forward: bool) -> Ints:
     """Return the block from which to search for rows from some codes on; -1 for none."""
     # Rows before the first one of a block, or equal to it, are in the block before.
     edge = np.full(len(hashes), MIN_CODE if forward else MAX_CODE)
-    found = _blocks_before(stored, hashes, codes, edge)
-    return np.maximum(found, 0) if forward else found
+    first_blocks = _blocks_before(stored, hashes, codes, edge)
+    return np.maximum(first_blocks, 0) if forward else first_blocks
 
 
 def _blocks_before(stored: StoredRun, hashes: Words, codes: Ints, rows: Ints) -> Ints:
@@ -267,7 +269,7 @@ def _blocks_before(stored: StoredRun, hashes: Words, codes: Ints, rows: Ints) ->
     return blocks
 
 
-def _may_be_nearer(stored: StoredRun, blocks: Ints, hashes: Words, found: Ints, *, forward: bool) -> Mask:
+def _may_be_nearer(stored: StoredRun, blocks: Ints, hashes: Words, nearest: Ints, *, forward: bool) -> Mask:
     """Return whether blocks may have rows nearer than those that were found."""
     index = stored.index
     inside = (blocks >= 0) & (blocks < len(index))
@@ -275,5 +277,5 @@ def _may_be_nearer(stored: StoredRun, blocks: Ints, hashes: Words, found: Ints, 
     edges = np.where(inside, blocks, 0) + (0 if forward else 1)
     edges = np.minimum(edges, len(index) - 1)
     codes = index.firsts[2][edges]
-    nearer: Mask = inside & (index.hashes[edges] == hashes) & (codes < found if forward else codes > found)
+    nearer: Mask = inside & (index.hashes[edges] == hashes) & (codes < nearest if forward else codes > nearest)
     return nearer

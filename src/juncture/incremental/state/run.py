@@ -243,8 +243,8 @@ def weights_of(weights: Ints, rows: Positions) -> Ints:
     """Return the weights of some rows. For many rows, it is faster to check first whether all weights are one."""
     if 2 * len(rows) >= len(weights) and (weights == 1).all():
         return np.ones(len(rows), np.int64)
-    found: Ints = weights[rows]
-    return found
+    result: Ints = weights[rows]
+    return result
 
 
 def row_order(keys: Codes, codes: IntTable, hashes: Ints) -> tuple[Codes, Codes, Ints]:
@@ -289,11 +289,13 @@ def _concatenated(parts: Sequence[Delta]) -> tuple[pa.RecordBatch, Ints, Codes, 
 class RunConcatenator:
     """Concatenates runs with distinct keys, and sorts only if their keys do not ascend.
 
-    Columns of fixed width are copied at once, so that the memory of each run is free for the next one. ``whole`` marks
-    columns without nulls; ``lines`` are the numbers of lines of codes and counts.
+    Columns of fixed width are copied at once, so that the memory of each run is free for the next one.
+    ``without_nulls`` marks columns without nulls; ``lines`` are the numbers of lines of codes and counts.
     """
 
-    def __init__(self, rows: int, schema: pa.Schema, whole: Sequence[bool], lines: tuple[int, int], matching: int):
+    def __init__(
+        self, rows: int, schema: pa.Schema, without_nulls: Sequence[bool], lines: tuple[int, int], matching: int
+    ):
         self._schema = schema
         self._matching = matching
         self._keys = np.empty(rows, np.int32)
@@ -301,7 +303,7 @@ class RunConcatenator:
         self._codes, self._counts = (np.empty((each, rows), np.int64) for each in lines)
         self._values = [
             np.empty(rows, f"i{field.type.bit_width // 8}") if has_all and _has_width(field.type) else None
-            for field, has_all in zip(schema, whole, strict=True)
+            for field, has_all in zip(schema, without_nulls, strict=True)
         ]
         self._pieces: list[list[pa.Array]] = [[] for _ in schema]
         self._rows = 0

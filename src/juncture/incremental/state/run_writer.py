@@ -57,15 +57,15 @@ class RunWriter:
         needs_state = states_needed(rows, size)
         ends = np.minimum(np.arange(size, len(rows) + size, size), len(rows))
         states = pack_states(rows.state, ends) if needs_state.any() else []
-        for place, needed in enumerate(needs_state.tolist()):
-            first = place * size
+        for slot, needed in enumerate(needs_state.tolist()):
+            first = slot * size
             self._writer[run_key(self._number, BLOCK, self._blocks)] = pack_block(rows, first, size)
             if needed:
                 self._with_state.append(self._blocks)
                 if self._states is None:
                     self.paths.append(self.paths[0].with_suffix(f".states{self.paths[0].suffix}"))
                     self._states = self._opened(self.paths[1])
-                self._states[run_key(self._number, STATE, self._blocks)] = states[place]
+                self._states[run_key(self._number, STATE, self._blocks)] = states[slot]
             self._blocks += 1
 
     def finish(self) -> tuple[Index, Mask] | None:

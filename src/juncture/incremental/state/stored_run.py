@@ -66,11 +66,11 @@ class BlockCache:
 
     def get(self, run: int, block: int) -> tuple[IntTable, pa.RecordBatch] | None:
         """Return a block if it is in the cache."""
-        found = self._cached.get((run, block))
-        if found is None:
+        entry = self._cached.get((run, block))
+        if entry is None:
             return None
         self._cached.move_to_end((run, block))
-        return found[0], found[1]
+        return entry[0], entry[1]
 
     def put(self, run: int, block: int, numbers: IntTable, batch: pa.RecordBatch, size: int) -> None:
         """Add a block of ``size`` bytes, and evict the least recently used ones."""
@@ -157,13 +157,13 @@ class StoredRun:
     def read(self, blocks: Ints) -> tuple[BlockRows, Ints]:
         """Return the rows of some blocks, at least one, ascending, and their positions in the run."""
         chosen = [int(block) for block in blocks]
-        found = self._contents(chosen)
+        contents = self._contents(chosen)
         states = self._states(chosen)
-        numbers = np.concatenate([each for each, _ in found], axis=1)
+        numbers = np.concatenate([each for each, _ in contents], axis=1)
         sizes = self.index.sizes[blocks]
         within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         slots = np.repeat(self._starts[blocks], sizes) + within
-        return BlockRows(joined_pieces([batch for _, batch in found]), numbers, states), slots
+        return BlockRows(joined_pieces([batch for _, batch in contents]), numbers, states), slots
 
     def about_keys(self) -> float:
         """Return about how many keys the rows have, from how often the key changes within some blocks."""
@@ -218,8 +218,8 @@ class StoredRun:
         states[:, positions] = state
         ends = np.cumsum(self.index.sizes[chosen])
         for block, packed in zip(chosen.tolist(), pack_states(states, ends), strict=True):
-            known = self.changed.get(block)
-            self.changed_bytes += len(packed) + (_BYTES_A_STATE if known is None else -len(known))
+            previous = self.changed.get(block)
+            self.changed_bytes += len(packed) + (_BYTES_A_STATE if previous is None else -len(previous))
             self.changed[block] = packed
 
     def saved(self) -> None:
@@ -230,13 +230,13 @@ class StoredRun:
 
     def _contents(self, blocks: list[int]) -> list[tuple[IntTable, pa.RecordBatch]]:
         run = self.index.number
-        found = {block: self._cache.get(run, block) for block in blocks}
-        missing = [block for block, rows in found.items() if rows is None]
+        rows_of_blocks = {block: self._cache.get(run, block) for block in blocks}
+        missing = [block for block, rows in rows_of_blocks.items() if rows is None]
         for block, content in zip(missing, self._store.blocks(run, missing), strict=True):
             numbers, batch = unpack_block(content, int(self.index.sizes[block]), self._numbers, self._schema)
-            found[block] = numbers, batch
+            rows_of_blocks[block] = numbers, batch
             self._cache.put(run, block, numbers, batch, len(content))
-        return [rows for rows in found.values() if rows is not None]
+        return [rows for rows in rows_of_blocks.values() if rows is not None]
 
     def _states(self, blocks: list[int]) -> IntTable:
         """Return writable states of the rows of some blocks, concatenated."""

@@ -295,8 +295,8 @@ class StateTables:
         rows = math.inf if fits else max(1, self.policy.sort_bytes * len(stored) // stored.memory_bytes)
         for loose, slots in _gathered(stored, rows):
             keys, numbers = table.numbers_of(loose.batch)
-            whole = BlockRows(loose.batch, numbers, loose.state)
-            run = run_of(whole, keys, table.arrangement.matching, stored if fits else None, slots)
+            loose_rows = BlockRows(loose.batch, numbers, loose.state)
+            run = run_of(loose_rows, keys, table.arrangement.matching, stored if fits else None, slots)
             if fits:
                 table.arrangement.memory = [*table.arrangement.memory, run]
             elif len(run):
