@@ -142,6 +142,34 @@ def test_returns_the_type_of_the_first_table(library: Any) -> None:
     assert list(table["v"])[:3] == [1, 2, 3]
 
 
+def test_pandas_labels_and_objects_remain() -> None:
+    rows = pd.DataFrame({"ts": [2**62 + 1, 2**62 + 3], "v": [{"x": 1}, None]}, index=pd.Index(["a", "b"], name="k"))
+    made = jn.history(rows, key="k")
+    assert made.index.equals(rows.index)
+    assert made["v"].tolist() == [{"x": 1}, None]
+    assert made["valid_from"].tolist() == rows["ts"].tolist()
+    other = pa.table({"k": ["a"], "w": [1], "valid_from": [2**62 + 2], "valid_to": [2**62 + 4]})
+    aligned = jn.align(made, other, key="k", how="left")
+    assert aligned.index.tolist() == ["a", "a", "a", "b"]
+    assert aligned["valid_to"].tolist()[:2] == [2**62 + 2, 2**62 + 4]
+    assert aligned["valid_to"].isna().tolist() == [False, False, True, True]
+
+
+def test_equal_values_of_every_kind_are_merged() -> None:
+    nan = float("nan")
+    columns = {
+        "f": [0.0, -0.0, nan, nan],
+        "m": pa.array([[("a", 1)]] * 4, pa.map_(pa.string(), pa.int64())),
+        "s": [{"x": None}] * 4,
+        "n": pa.nulls(4),
+    }
+    made = jn.history(pa.table({"k": [1] * 4, "ts": [1, 2, 3, 4], **columns}), key="k")
+    assert (made["valid_from"].to_pylist(), made["valid_to"].to_pylist()) == ([1, 3], [3, None])
+    union = pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1])])
+    with pytest.raises(jn.SchemaError, match="unions have no order"):
+        jn.history(pa.table({"k": [1], "ts": [1], "u": union}), key="k")
+
+
 def test_versions_at_one_time_are_an_error_or_chosen() -> None:
     rows = pa.table({"k": ["a", "b", "b"], "ts": [1, 2, 2], "v": [1, 2, 3]})
     with pytest.raises(jn.DataError, match=r'k = "b", ts = 2'):

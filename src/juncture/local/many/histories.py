@@ -265,7 +265,7 @@ def _changed(table: pa.Table, order: Ints) -> Mask:
         keys = order_keys(table.columns)
     except TypeError as error:
         raise SchemaError(
-            f"Versions are compared by all columns, but unions cannot be compared: {error}. Remove or cast them.",
+            f"Versions are compared by all columns, but unions have no order. {error} Remove or cast them.",
             name="JN-TYPE-UNSUPPORTED",
         ) from error
     changed = np.zeros(max(len(order) - 1, 0), np.bool_)
