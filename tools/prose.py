@@ -76,8 +76,8 @@ RETIRED_NAMES = frozenset(
 _CHECKED_FOR_NAMES = tuple(
     f"{_ROOT}/src/juncture/{room}/"
     for room in (
-        *("calibrate", "columnar", "files", "inputs", "joins", "kernels", "local", "ordered"),
-        *("planner", "predicate", "runtime", "spark", "spec", "testing"),
+        *("calibrate", "columnar", "files", "incremental", "inputs", "joins", "kernels"),
+        *("local", "matching", "ordered", "planner", "predicate", "runtime", "spark", "spec", "testing"),
     )
 )
 """The folders whose names are checked."""

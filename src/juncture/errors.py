@@ -77,9 +77,9 @@ class JunctureError(Exception):
     def __reduce__(self) -> tuple[Callable[..., Self], tuple[type[Self], str, str]]:
         return _rebuild, (type(self), self.message, self.name)
 
-    def within(self, place: str) -> Self:
+    def within(self, context: str) -> Self:
         """Return the same error with the place where it occurred in front of its message."""
-        return type(self)(f"{place}: {self.message}", name=self.name)
+        return type(self)(f"{context}: {self.message}", name=self.name)
 
 
 class SpecError(JunctureError, ValueError):
@@ -131,9 +131,9 @@ def error_from_spark(error: BaseException) -> JunctureError | None:
     """
     if isinstance(error, JunctureError):
         return error
-    found = _CARRIED.search(str(error))
-    kind = _KINDS.get(found["kind"]) if found else None
-    return None if found is None or kind is None else kind(found["message"].strip(), name=found["name"] or "")
+    match = _CARRIED.search(str(error))
+    kind = _KINDS.get(match["kind"]) if match else None
+    return None if match is None or kind is None else kind(match["message"].strip(), name=match["name"] or "")
 
 
 @contextmanager
@@ -155,11 +155,11 @@ def spark_errors() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        own = error_from_spark(error)
-        if own is None or own is error:
+        juncture_error = error_from_spark(error)
+        if juncture_error is None or juncture_error is error:
             raise
         # The text of Spark's exception may have hundreds of lines of Java; debuggers find it as the context.
-        raise own from None
+        raise juncture_error from None
 
 
 @contextmanager
@@ -209,7 +209,7 @@ def _on_a_screen(message: str) -> str:
     return message
 
 
-def closest(name: str, known: Iterable[str]) -> str | None:
+def closest(name: str, choices: Iterable[str]) -> str | None:
     """Return the known name that is spelled most like a name, if any is.
 
     Examples
@@ -217,12 +217,12 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     >>> closest("robot", ["ts", "robot_id"])
     'robot_id'
     """
-    lowered = {candidate.lower(): candidate for candidate in known}
+    lowered = {candidate.lower(): candidate for candidate in choices}
     close = get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
     return lowered[close[0]] if close else None
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, choices: Iterable[str]) -> str:
     """Return a hint that names the closest of the known names, or lists them.
 
     Examples
@@ -232,11 +232,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("zzz", ["ts", "robot_id"])
     "There are: 'ts', 'robot_id'."
     """
-    names = list(known)
+    names = list(choices)
     close = closest(name, names)
     if close is not None:
         return f"Did you mean {close!r}?"
     if not names:
         return "There are none."
-    shown = ", ".join(repr(candidate) for candidate in names[:12])
-    return f"There are: {shown}{', …' if len(names) > 12 else ''}."
+    listed = ", ".join(repr(candidate) for candidate in names[:12])
+    return f"There are: {listed}{', …' if len(names) > 12 else ''}."

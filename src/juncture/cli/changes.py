@@ -85,12 +85,12 @@ def run(options: ViewOptions) -> None:
 def _sources(options: ViewOptions, tables: Mapping[str, pa.Schema], changing: Collection[str]) -> dict[str, jn.Source]:
     """Return the declared tables. Those without changes are static."""
     orders, delays, rules = (options.by_table(option) for option in ("order", "delay", "late"))
-    for option, named, known in (("order", orders, tables), ("delay", delays, orders), ("late", rules, orders)):
+    for option, named, declared in (("order", orders, tables), ("delay", delays, orders), ("late", rules, orders)):
         for name in named:
-            if name not in known:
+            if name not in declared:
                 missing = "--source or --columns" if option == "order" else "--order"
                 raise SpecError(
-                    f"--{option} names table {name!r}, which has no {missing}. {did_you_mean(name, known)}",
+                    f"--{option} names table {name!r}, which has no {missing}. {did_you_mean(name, declared)}",
                     name="JN-ARGUMENT-VALUE",
                 )
     sources = {}
@@ -210,10 +210,10 @@ def _standard_output(view: View, options: ViewOptions) -> Iterator[Sink]:
     schema = schema if form == "arrow" else as_base64(schema)
     written = None if options.state is None else EpochFile(options.state / _WRITTEN)
     with row_writer(schema, form, sys.stdout.buffer) as write:
-        yield _StandardOutput(lambda batch: write(_shown(batch, schema)), written)
+        yield _StandardOutput(lambda batch: write(_with_base64(batch, schema)), written)
 
 
-def _shown(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def _with_base64(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return the columns of a schema, with bytes as base64 where it has text."""
     columns = []
     # The schema may lack the last column.

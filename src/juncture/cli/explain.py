@@ -75,8 +75,8 @@ def _command(name: str, read: Callable[..., join.ParsedJoin]) -> None:
     shared = signature(read, eval_str=True).parameters
     parameters = {each: shared[each] for each in shared if each not in _OF_ROWS}
     parameters["output"] = parameters["output"].replace(annotation=_Output)
-    for own, annotation, default in (("form", _As, None), ("is_json", _Json, False), ("analyze", _Analyze, False)):
-        parameters[own] = Parameter(own, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    for argument, annotation, default in (("form", _As, None), ("is_json", _Json, False), ("analyze", _Analyze, False)):
+        parameters[argument] = Parameter(argument, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
     def command(*, form: str | None, is_json: bool, analyze: bool, **arguments: Any) -> None:
         _explain(*read(**arguments), form=form or ("json" if is_json else None), analyze=analyze)

@@ -69,9 +69,9 @@ def _forget_output() -> None:
 def _show(error: Exception, *, debug: bool) -> int:
     if debug:
         errors().print(Text("".join(traceback.format_exception(error)).rstrip()), soft_wrap=True)
-    known = _known(error)
-    if known is not None:
-        _block(*known)
+    title_and_text = _title_and_text(error)
+    if title_and_text is not None:
+        _block(*title_and_text)
         return 2
     summary = str(error).strip().partition("\n")[0] or "no message"
     hint = "" if debug else " Run `juncture --debug …` to print the traceback."
@@ -95,14 +95,14 @@ def _show_usage_error(error: Any) -> None:
     _block("Wrong argument", f"{message.rstrip('.')}. Try `{path} --help`.")
 
 
-def _known(error: Exception) -> tuple[str, str] | None:
-    own = error_from_spark(error)
-    if own is not None:
-        return _TITLES.get(type(own).__name__, "Error"), str(own)
+def _title_and_text(error: Exception) -> tuple[str, str] | None:
+    juncture_error = error_from_spark(error)
+    if juncture_error is not None:
+        return _TITLES.get(type(juncture_error).__name__, "Error"), str(juncture_error)
     if isinstance(error, OSError) and error.errno is not None:
         # Errors of writing, such as those of a full disk, name no file.
-        place = "" if error.filename is None else f"{error.filename}: "
-        return "Problem with a file", f"{place}{error.strerror or error}."
+        prefix = "" if error.filename is None else f"{error.filename}: "
+        return "Problem with a file", f"{prefix}{error.strerror or error}."
     return None
 
 

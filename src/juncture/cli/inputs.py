@@ -123,9 +123,9 @@ def _format(path: str, side: str, named: str | None) -> Format:
     argument = side.upper()
     if "://" in path or not path.strip():
         return format_of(path, named=named, argument=argument)
-    found = Path(path)
+    local_path = Path(path)
     # A missing file may still have an extension, which gives a better message.
-    inside = paths_of(path, f"{side} input") if found.is_dir() or not WILDCARDS.isdisjoint(path) else ()
+    inside = paths_of(path, f"{side} input") if local_path.is_dir() or not WILDCARDS.isdisjoint(path) else ()
     file_format = format_of(path, named=named, argument=argument, inside=inside)
     files_of(path, f"{side} input")
     return file_format

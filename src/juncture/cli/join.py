@@ -41,7 +41,7 @@ def _command(name: str, *also: str) -> Callable[[Callable[..., Spec]], Callable[
 
     def register(make: Callable[..., Spec]) -> Callable[..., Spec]:
         # Parameters are read without importing the return type.
-        own = signature(make, eval_str=True, locals={"Spec": Any}).parameters
+        spec_parameters = signature(make, eval_str=True, locals={"Spec": Any}).parameters
         shared = signature(Request, eval_str=True).parameters
         sides = [shared[side] for side in ("left", "right")]
         rest = [
@@ -55,7 +55,7 @@ def _command(name: str, *also: str) -> Callable[[Callable[..., Spec]], Callable[
             for side in ("left", "right"):
                 check_there(arguments[side], side)
             request = {each: arguments[each] for each in shared if each in arguments}
-            return make(**{each: arguments[each] for each in own}), Request(**request)
+            return make(**{each: arguments[each] for each in spec_parameters}), Request(**request)
 
         def command(**arguments: Any) -> None:
             parsed = read(**arguments)
@@ -63,7 +63,7 @@ def _command(name: str, *also: str) -> Callable[[Callable[..., Spec]], Callable[
 
             run(*parsed)
 
-        parameters = [*sides, *own.values(), *rest]
+        parameters = [*sides, *spec_parameters.values(), *rest]
         COMMANDS[name] = with_parameters(read, parameters, make.__doc__)
         app.command(name)(with_parameters(command, parameters, make.__doc__))
         return make

@@ -46,20 +46,20 @@ _GROUP = "juncture.commands"  # the entry points of other packages that add comm
 class LazyCommand(TyperCommand):
     """A command that is imported when it runs or shows its help; `summary` is its line in the list of commands."""
 
-    def __init__(self, place: EntryPoint, summary: str) -> None:
-        super().__init__(place.name, help=summary)
-        self._place = place
+    def __init__(self, entry_point: EntryPoint, summary: str) -> None:
+        super().__init__(entry_point.name, help=summary)
+        self._entry_point = entry_point
 
     def load(self) -> Any:
         """Import the command."""
-        loaded = self._place.load()
+        loaded = self._entry_point.load()
         if isinstance(loaded, typer.Typer):
             command: Any = typer.main.get_group(loaded)
         else:
             app = typer.Typer(add_completion=False)
-            app.command(self._place.name)(loaded)
+            app.command(self._entry_point.name)(loaded)
             command = typer.main.get_command(app)
-        command.name = self._place.name
+        command.name = self._entry_point.name
         return command
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
@@ -72,8 +72,8 @@ class LazyGroup(ReportingGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        for name, (place, summary) in _COMMANDS.items():
-            self.add_command(LazyCommand(EntryPoint(name, place, _GROUP), summary))
+        for name, (object_path, summary) in _COMMANDS.items():
+            self.add_command(LazyCommand(EntryPoint(name, object_path, _GROUP), summary))
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands."""
@@ -81,8 +81,8 @@ class LazyGroup(ReportingGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command, or None if there is none of that name."""
-        own = super().get_command(ctx, cmd_name)
-        return _others().get(cmd_name) if own is None else own
+        command = super().get_command(ctx, cmd_name)
+        return _others().get(cmd_name) if command is None else command
 
 
 def _others() -> dict[str, LazyCommand]:

@@ -162,8 +162,8 @@ def _write(plan: Plan, session: Any, output: Path, output_format: Format) -> dic
                 written = write_parquet(session, plan.execute(), fresh)
             else:
                 written = _write_rows(plan, session, fresh, output_format, output.suffix)
-    place = "standard output" if output == STANDARD_OUTPUT else str(output)
-    messages().print(Text(f"Wrote {count(written)} to {place}."), soft_wrap=True)
+    target = "standard output" if output == STANDARD_OUTPUT else str(output)
+    messages().print(Text(f"Wrote {count(written)} to {target}."), soft_wrap=True)
     return {"output": str(output), "output_rows": written}
 
 

@@ -46,15 +46,15 @@ def rows_view(head: pa.Table, console: Console, *, total: int | None, first: Seq
     """Return the first rows of a table with as many columns as fit, those in `first` preferred. Pipes are not cut."""
     cut = None if console.width >= WIDTH_OF_PIPES else _CELL_WIDTH_MAX
     cells = {name: [_cell(value, cut) for value in _plain_text(head[name])] for name in head.column_names}
-    shown = _fitting(cells, console.width, first)
+    visible = _fitting(cells, console.width, first)
     # The box adds one blank between columns, and the padding another.
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, _GAP - 1, 0, 0), show_edge=False)
     for name in head.column_names:
-        if name in shown:
+        if name in visible:
             table.add_column(Text(name), justify="right" if _is_number(head[name].type) else "left", no_wrap=True)
-    for row in zip(*(cells[name] for name in head.column_names if name in shown), strict=True):
+    for row in zip(*(cells[name] for name in head.column_names if name in visible), strict=True):
         table.add_row(*row)
-    hidden = [name for name in head.column_names if name not in shown]
+    hidden = [name for name in head.column_names if name not in visible]
     notes = []
     if total is None or total > head.num_rows:
         notes.append(f"the first {count(head.num_rows)}" + (f" of {total:,}" if total is not None else ""))
@@ -84,14 +84,14 @@ def print_plan(text: str, console: Console) -> None:
 
 
 def _fitting(cells: dict[str, list[Text]], width: int, first: Sequence[str]) -> set[str]:
-    shown: set[str] = set()
+    visible: set[str] = set()
     for name in [*(name for name in first if name in cells), *(name for name in cells if name not in first)]:
         needed = max([len(name), *(cell.cell_len for cell in cells[name])]) + _GAP
-        if shown and needed > width:
+        if visible and needed > width:
             break
-        shown.add(name)
+        visible.add(name)
         width -= needed
-    return shown
+    return visible
 
 
 def _is_number(data_type: pa.DataType) -> bool:

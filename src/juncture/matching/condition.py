@@ -119,9 +119,9 @@ def condition_of(join: Resolved, ordered: Collection[Column]) -> Condition:
     if join.domain is None:
         return _of_predicate(join, join.predicate, join.shape or Shape(), ordered, nulls_equal=join.nulls_equal)
     assert isinstance(join, ResolvedInequality)
-    found = join.condition
-    values = [value for value in (found.first, found.second) if value is not None and value.limits]
-    return _condition(join, found, _coded(values), matching=sum(len(value.limits) for value in values))
+    condition = join.condition
+    values = [value for value in (condition.first, condition.second) if value is not None and value.limits]
+    return _condition(join, condition, _coded(values), matching=sum(len(value.limits) for value in values))
 
 
 def _of_predicate(
@@ -140,8 +140,10 @@ def _of_predicate(
         exact=exact or predicate is None,
     )
     matching = sum(len(value.limits) for value in values)
-    found = _coded([*values, *limiting])
-    return _condition(join, condition, found, matching=matching, nulls_equal=nulls_equal, guards=_guards(join, parts))
+    coded_values = _coded([*values, *limiting])
+    return _condition(
+        join, condition, coded_values, matching=matching, nulls_equal=nulls_equal, guards=_guards(join, parts)
+    )
 
 
 def _condition(
@@ -271,13 +273,13 @@ class _SideReader:
         """Return the code lines of left rows, and the rows that can satisfy all relations; None for all."""
         codes = np.empty((len(self._limits), batch.num_rows), np.int64)
         valid: Mask | None = None
-        for place, coded in enumerate(self._limits):
+        for number, coded in enumerate(self._limits):
             least, most, here = coded.ends(batch)
             valid = both(valid, here)
             if most is not None:
-                codes[place] = most
+                codes[number] = most
             elif least is not None:
-                np.invert(least, out=codes[place])
+                np.invert(least, out=codes[number])
         for coded in self._values:
             valid = both(valid, coded.right_way_round(batch))
         return codes, valid
@@ -295,7 +297,7 @@ class _SideReader:
 
 def _guards(join: Resolved, parts: Shape) -> dict[Side, dict[str, int]]:
     """Return limits of the columns of filters that hold while their values are far from the limits of their types."""
-    found: dict[Side, dict[str, int]] = {}
+    guards: dict[Side, dict[str, int]] = {}
     for side, node in zip(SIDES, (parts.left_filter, parts.right_filter), strict=True):
         read = () if node is None else columns(node)
         types = [join.schema(side).field(column.name).type for column in read]
@@ -304,12 +306,12 @@ def _guards(join: Resolved, parts: Shape) -> dict[Side, dict[str, int]]:
         most = {column: 1 << (each.bit_width - 4) for column, each in zip(read, types, strict=True)}
         value = possible(node, {column: interval(column.type, -limit, limit) for column, limit in most.items()})
         if value.is_point and value.may_be_true:
-            found[side] = {column.name: limit for column, limit in most.items()}
-    return found
+            guards[side] = {column.name: limit for column, limit in most.items()}
+    return guards
 
 
 def _relation(join: Resolved, coded: CodedValue, limit: Limit) -> Relation:
-    own = replace(coded, value=replace(coded.value, limits=(limit,)))
+    of_limit = replace(coded, value=replace(coded.value, limits=(limit,)))
     left_text, left = _text_and_node(join, "left", limit.value)
     right_text, right = _text_and_node(join, "right", coded.value.right)
     if limit.column is not None:
@@ -317,7 +319,7 @@ def _relation(join: Resolved, coded: CodedValue, limit: Limit) -> Relation:
         left_text = f"{left_text} + {limit.column}" if left is None else bare_text(left)
 
     def left_code(values: pa.Array) -> int:
-        least, most, _ = _of_one(own, limit).ends(_left_row(join, coded.value, limit, values))
+        least, most, _ = _of_one(of_limit, limit).ends(_left_row(join, coded.value, limit, values))
         if most is not None:
             return int(most[0])
         assert least is not None
@@ -325,7 +327,7 @@ def _relation(join: Resolved, coded: CodedValue, limit: Limit) -> Relation:
 
     def right_code(values: pa.Array) -> int:
         batch = pa.record_batch([_compared(join, "right", coded.value.right, coded.value, values)], names=[_ONE])
-        codes, _ = _of_one(own, limit).encode(batch)
+        codes, _ = _of_one(of_limit, limit).encode(batch)
         return ~int(codes[0]) if limit.upper else int(codes[0])
 
     if isinstance(limit.offset, float) and math.isinf(limit.offset):
@@ -389,10 +391,10 @@ def _text_and_node(join: Resolved, side: Side, value: Value) -> tuple[str, Node 
     return bare_text(value), value
 
 
-def _compared(join: Resolved, side: Side, own: Value, bounded: BoundedValue, values: pa.Array) -> pa.Array:
+def _compared(join: Resolved, side: Side, compared: Value, bounded: BoundedValue, values: pa.Array) -> pa.Array:
     """Return values of a side in the type of the comparison; raises `pyarrow.ArrowInvalid` if they do not fit."""
-    if isinstance(own, str):
-        return values.cast(join.schema(side).field(own).type)
+    if isinstance(compared, str):
+        return values.cast(join.schema(side).field(compared).type)
     return values if bounded.type is None else values.cast(bounded.type, safe=False)
 
 

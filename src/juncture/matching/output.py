@@ -50,14 +50,14 @@ class Output:
     def __init__(self, join: Resolved, user_schema: pa.Schema) -> None:
         self._join = join
         self._user_schema = user_schema
-        shown = zip(join.output, join.output_schema, strict=False)
-        self._columns = [(column, field.type) for column, field in shown]
+        fields = zip(join.output, join.output_schema, strict=False)
+        self._columns = [(column, field.type) for column, field in fields]
         self._schema = pa.schema([(column.name, data_type) for column, data_type in self._columns])
         self._is_user_schema = not join.aggregates and self._schema.types == user_schema.types
         if self._is_user_schema:
             self._schema = user_schema
 
-    def shown(self, side: Side) -> list[str]:
+    def output_columns(self, side: Side) -> list[str]:
         """Return the columns of a side that are in the result."""
         return list(dict.fromkeys(column.source for column, _ in self._columns if column.side == side))
 

@@ -64,10 +64,10 @@ class PlainLines:
             if column.null_count:
                 return None
             out = table[first : first + len(added)]
-            found = kernels.write_codes(raw_values(column, np.int64), _FAR, added, flipped, out)
-            if found == kernels.FAR:
+            directions = kernels.write_codes(raw_values(column, np.int64), _FAR, added, flipped, out)
+            if directions == kernels.FAR:
                 return None
-            direction = found if first == 0 else direction
+            direction = directions if first == 0 else direction
         return table, self._rising(direction)
 
     def _rising(self, direction: int) -> int | None:
@@ -82,27 +82,27 @@ def plain_lines(
 ) -> PlainLines | None:
     """Return the code lines of a side; None where one is not plain. ``guarded`` has limits of columns with guards."""
     lines = [_line(coded, side, schema) for coded in values]
-    found = tuple(line for line in lines if line is not None)
-    names = {line.name for line in found}
-    if not lines or len(found) < len(lines) or any(name not in names or guarded[name] < _FAR for name in guarded):
+    plain = tuple(line for line in lines if line is not None)
+    names = {line.name for line in plain}
+    if not lines or len(plain) < len(lines) or any(name not in names or guarded[name] < _FAR for name in guarded):
         return None
-    return PlainLines(found)
+    return PlainLines(plain)
 
 
 def _line(coded: CodedValue, side: Side, schema: pa.Schema) -> PlainLine | None:
     value, coder = coded.value, coded.coder
     limit = value.limits[0]
-    own = plain_column(limit.value if side == "left" else value.right, schema, value.domain)
-    if own is None or not isinstance(coder, Domain) or not value.exact:
+    name = plain_column(limit.value if side == "left" else value.right, schema, value.domain)
+    if name is None or not isinstance(coder, Domain) or not value.exact:
         return None
-    if value.type is not None and value.type != schema.field(own).type:
+    if value.type is not None and value.type != schema.field(name).type:
         return None
     if side == "right":
-        return PlainLine(own, 0, inverted=limit.upper)
+        return PlainLine(name, 0, inverted=limit.upper)
     added = 0 if limit.column is not None else inward(Fraction(limit.offset), LimitEnd(limit.upper, limit.strict))
     # The code of a left row is the greatest right value that it allows, or the complement of the least.
     is_far = limit.column is not None or not -_FAR < added < _FAR
-    return None if is_far else PlainLine(own, added, inverted=not limit.upper)
+    return None if is_far else PlainLine(name, added, inverted=not limit.upper)
 
 
 def plain_column(value: Value, schema: pa.Schema, domain: Domain) -> str | None:

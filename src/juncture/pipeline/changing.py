@@ -49,12 +49,12 @@ def with_marks(step: Derived, marks: Sequence[str]) -> Derived:
 
 def check_changes(file: File, schemas: Schemas, problems: Problems, engine: Engine) -> None:
     """Add a problem for each section that cannot be maintained."""
-    kept = [name for name, sink in file.sinks.items() if sink.change_connector is not None]
-    if not kept:
+    sinks = [name for name, sink in file.sinks.items() if sink.change_connector is not None]
+    if not sinks:
         problems.add((), 'No sink has changes. Write changes = "folder" in the sink to maintain.')
     nested = _check_sources(file, schemas, problems, engine)
-    live, needed = changing(file), needed_for(file, [file.sinks[name].from_ for name in kept])
-    for name in kept:
+    live, needed = changing(file), needed_for(file, [file.sinks[name].from_ for name in sinks])
+    for name in sinks:
         if file.sinks[name].from_ not in live:
             why = f"No source of {file.sinks[name].from_!r} has changes."
             problems.add(("sinks", name, "changes"), f'{why} Write changes = "folder" in a source.')

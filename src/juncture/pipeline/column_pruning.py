@@ -106,12 +106,12 @@ def _needed_by_join(
         narrow = step.spec.resolve(*map(_only, (left, right), needed))
     except JunctureError:
         return None
-    return needed if _shown(narrow, wanted) == _shown(join, wanted) else None
+    return needed if _output(narrow, wanted) == _output(join, wanted) else None
 
 
 def _needed(join: Resolved, side: Side, wanted: _Names) -> set[str]:
     """Return the columns of a side that decide which rows match, or that wanted columns contain."""
-    named = {own for name in join.compared(side) for own in join.value(side, name).columns}
+    named = {column for name in join.compared(side) for column in join.value(side, name).columns}
     for column in join.output:
         if column.name in wanted:
             named |= {column.source} if column.side == side else set()
@@ -123,5 +123,5 @@ def _only(schema: pa.Schema, names: Set[str]) -> pa.Schema:
     return pa.schema([field for field in schema if field.name in names], schema.metadata)
 
 
-def _shown(join: Resolved, wanted: _Names) -> dict[str, object]:
+def _output(join: Resolved, wanted: _Names) -> dict[str, object]:
     return {column.name: column for column in join.output if column.name in wanted}

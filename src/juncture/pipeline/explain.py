@@ -77,7 +77,7 @@ class Explained:
         return f'<figure aria-label="What flows where">{drawing}<figcaption>What flows where</figcaption></figure>'
 
     def _sources(self) -> list[tuple[str, str]]:
-        return [(name, f"{_place(source)}; {self._columns(name)}") for name, source in self.file.sources.items()]
+        return [(name, f"{_description(source)}; {self._columns(name)}") for name, source in self.file.sources.items()]
 
     def _steps(self) -> list[tuple[str, str]]:
         return [(name, f"{_words(self.file.steps[name])}; {self._columns(name)}") for name in steps_in_order(self.file)]
@@ -111,10 +111,10 @@ def planned_here(file: File, schemas: Schemas, memory: str | int | None = None) 
     return plan_of
 
 
-def _place(source: SourceSection) -> str:
-    place = source.table or ", ".join(source.path or ()) or str(source.options.get("dbtable", "a query"))
+def _description(source: SourceSection) -> str:
+    location = source.table or ", ".join(source.path or ()) or str(source.options.get("dbtable", "a query"))
     order = "" if source.order is None else ", ordered, for streams"
-    return f"{source.format or ''} {place}".strip() + order
+    return f"{source.format or ''} {location}".strip() + order
 
 
 def _kind(step: Step) -> str:
@@ -169,9 +169,9 @@ def _check(check: Check) -> tuple[str, str]:
 
 
 def _sink(sink: SinkSection) -> str:
-    place = sink.table or sink.path or str(sink.options.get("dbtable"))
+    location = sink.table or sink.path or str(sink.options.get("dbtable"))
     by = f", in folders by {', '.join(sink.partition_by)}" if sink.partition_by else ""
-    return f"{sink.from_} as {sink_format(sink)} to {place}{by}, mode {sink.mode}"
+    return f"{sink.from_} as {sink_format(sink)} to {location}{by}, mode {sink.mode}"
 
 
 _WIDTH, _HEIGHT, _ACROSS, _DOWN = 170, 46, 60, 18

@@ -168,8 +168,8 @@ class _Stages:
             condition = self._read(step.filter, ("filter",))
             self._add(sqlglot.select("*").where(condition), ("filter",))
         if step.agg is not None:
-            for place, key in enumerate(step.by):
-                _check_name(key, ("by", place), list(self._relation.columns))
+            for number, key in enumerate(step.by):
+                _check_name(key, ("by", number), list(self._relation.columns))
             keys = [exp.column(key, quoted=True) for key in step.by]
             values = [_alias(self._read(text, ("agg", name)), name) for name, text in step.agg.items()]
             query = sqlglot.select(*keys, *values)
@@ -178,7 +178,7 @@ class _Stages:
             values = [_alias(self._read(text, ("select", name)), name) for name, text in step.select.items()]
             self._add(sqlglot.select(*values), ("select",))
         elif step.select is not None:
-            values = [self._read(text, ("select", place)) for place, text in enumerate(step.select)]
+            values = [self._read(text, ("select", number)) for number, text in enumerate(step.select)]
             self._add(sqlglot.select(*values), ("select",))
         if step.distinct:
             self._query = self._over(sqlglot.select("*").distinct())

@@ -16,17 +16,17 @@ def check_graph(file: File, named: Mapping[str, Sequence[str]], problems: Proble
     for name in named["steps"]:
         if name in named["sources"]:
             problems.add(("steps", name), f"The step {name!r} has the name of a source. Rename one of them.")
-    known = [*named["sources"], *named["steps"]]
+    names = [*named["sources"], *named["steps"]]
     for name, step in file.steps.items():
         for key, read in _reads(step):
-            if read not in known:
-                problems.add(("steps", name, *key), _missing(read, known))
-    for place, check in enumerate(file.checks):
-        if check.from_ not in known:
-            problems.add(("checks", place, "from"), _missing(check.from_, known))
+            if read not in names:
+                problems.add(("steps", name, *key), _missing(read, names))
+    for number, check in enumerate(file.checks):
+        if check.from_ not in names:
+            problems.add(("checks", number, "from"), _missing(check.from_, names))
     for name, sink in file.sinks.items():
-        if sink.from_ not in known:
-            problems.add(("sinks", name, "from"), _missing(sink.from_, known))
+        if sink.from_ not in names:
+            problems.add(("sinks", name, "from"), _missing(sink.from_, names))
     cycle = _cycle(file)
     if cycle:
         problems.add(
@@ -35,8 +35,8 @@ def check_graph(file: File, named: Mapping[str, Sequence[str]], problems: Proble
         )
 
 
-def _missing(name: str, known: Sequence[str]) -> str:
-    return f"The source or step {name!r} does not exist. {did_you_mean(name, known)}"
+def _missing(name: str, names: Sequence[str]) -> str:
+    return f"The source or step {name!r} does not exist. {did_you_mean(name, names)}"
 
 
 def _reads(step: Step) -> list[tuple[tuple[str, ...], str]]:
@@ -112,12 +112,12 @@ def readers_of(file: File, names: Iterable[str]) -> Counter[str]:
 
 def chosen_sinks(file: File, only: Sequence[str], downstream_of: Sequence[str]) -> list[str]:
     """Return the sinks in or reading from ``only`` that depend on ``downstream_of``. Empty arguments select all."""
-    known = [*file.sinks, *file.steps, *file.sources]
+    named = [*file.sinks, *file.steps, *file.sources]
     for argument, names in (("--only", only), ("--downstream-of", downstream_of)):
         for name in names:
-            if name not in known:
+            if name not in named:
                 raise SpecError(
-                    f"{argument} {name!r} is not a sink, step or source of this pipeline. {did_you_mean(name, known)}",
+                    f"{argument} {name!r} is not a sink, step or source of this pipeline. {did_you_mean(name, named)}",
                     name="JN-ARGUMENT-VALUE",
                 )
     chosen = [
@@ -127,8 +127,8 @@ def chosen_sinks(file: File, only: Sequence[str], downstream_of: Sequence[str]) 
         and (not downstream_of or name in downstream_of or not needed_for(file, [sink.from_]).isdisjoint(downstream_of))
     ]
     if not chosen:
-        asked = " ".join(["--only", *only] if only else ["--downstream-of", *downstream_of])
+        arguments = " ".join(["--only", *only] if only else ["--downstream-of", *downstream_of])
         raise SpecError(
-            f"{asked} selects no sink. There are: {', '.join(file.sinks) or 'none'}.", name="JN-ARGUMENT-VALUE"
+            f"{arguments} selects no sink. There are: {', '.join(file.sinks) or 'none'}.", name="JN-ARGUMENT-VALUE"
         )
     return chosen

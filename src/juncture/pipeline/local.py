@@ -135,15 +135,15 @@ class LocalEngine(Engine):
 
     def write(self, sink: SinkSection) -> int:
         """Write a sink: a file if its path has an extension, otherwise a folder."""
-        place, rows, table = sink.place, 0, self._table(sink.from_)
+        target, rows, table = sink.target_path, 0, self._table(sink.from_)
         chosen = next(each for each in FORMATS if each == sink_format(sink))
         with self._watch(f"Writing {sink.path}"):
-            if sink.mode == "append" or sink.partition_by or not place.suffix:
-                with (adding if sink.mode == "append" else placed)(place) as fresh:
+            if sink.mode == "append" or sink.partition_by or not target.suffix:
+                with (adding if sink.mode == "append" else placed)(target) as fresh:
                     rows = _write_folder(_reader(table), sink, chosen, fresh)
             else:
-                with placed(place) as fresh:
-                    rows = write_rows(_reader(table), chosen, fresh, ending=place.suffix)
+                with placed(target) as fresh:
+                    rows = write_rows(_reader(table), chosen, fresh, ending=target.suffix)
         return rows
 
     def close(self) -> None:
@@ -241,8 +241,8 @@ def _write_folder(batches: pa.RecordBatchReader, sink: SinkSection, chosen: Form
     )
     if not any(fresh.rglob("*.parquet")):
         fresh.mkdir(exist_ok=True)
-        kept = pa.schema([each for each in schema if each.name not in sink.partition_by])
-        pq.write_table(kept.empty_table(), fresh / f"part-{token}-0.parquet")
+        stored_columns = pa.schema([each for each in schema if each.name not in sink.partition_by])
+        pq.write_table(stored_columns.empty_table(), fresh / f"part-{token}-0.parquet")
     if chosen != "parquet":
         for file in sorted(fresh.rglob("*.parquet")):
             write_rows(file, chosen, file.with_suffix(f".{chosen}"))

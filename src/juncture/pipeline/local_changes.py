@@ -174,7 +174,7 @@ def following(
     live = changing(file)
     groups = _groups(file, live, sinks)
     policy = MemoryPolicy.of(resources_here(memory).memory_bytes // max(1, len(groups)))
-    known = {name: schema for name, schema in schemas.items() if schema is not None}
+    known_schemas = {name: schema for name, schema in schemas.items() if schema is not None}
     with ExitStack() as stack:
         engine = LocalEngine(file, schemas, memory=memory)
         stack.callback(engine.close)
@@ -183,10 +183,10 @@ def following(
             state = file.state / "maintained" / group[0]
             inputs = {name: file.sinks[name].from_ for name in group}
             steps = MaintainedSteps(
-                file, known, live, inputs, engine.computed, partial(store_opener, state, "pipeline", policy)
+                file, known_schemas, live, inputs, engine.computed, partial(store_opener, state, "pipeline", policy)
             )
             stack.callback(steps.close)
-            source = _source(file, known, steps.sources, group[0])
+            source = _source(file, known_schemas, steps.sources, group[0])
             stack.callback(source.close)
             tables = {name: name for name in steps.sources}
             targets = {name: _sink(file, name) for name in group}

@@ -75,8 +75,8 @@ def _known_format(name: str) -> str:
     except PlanError as error:
         raise PydanticCustomError("connector_error", "{problem}", {"problem": error.message}) from error
     if not is_known:
-        known = ", ".join(map(repr, [*_FORMATS, *connector_names()]))
-        raise PydanticCustomError("literal_error", "unknown format", {"expected": f"one of {known}"})
+        expected = ", ".join(map(repr, [*_FORMATS, *connector_names()]))
+        raise PydanticCustomError("literal_error", "unknown format", {"expected": f"one of {expected}"})
     return name
 
 
@@ -109,7 +109,7 @@ class _TableSection(_Section):
         section._folder = folder
         return section
 
-    def _placed(self, path: str) -> str:
+    def _absolute(self, path: str) -> str:
         return path if "://" in path else str(self._folder / Path(path).expanduser())
 
     def connected(self, name: str) -> ConnectorTable:
@@ -118,7 +118,7 @@ class _TableSection(_Section):
 
     def connected_changes(self, name: str, schema: pa.Schema | None = None) -> ConnectorTable:
         """Return the table of the changes for their connector."""
-        table = (self.table or "") if self.changes is None else self._placed(self.changes)
+        table = (self.table or "") if self.changes is None else self._absolute(self.changes)
         return ConnectorTable(name, table, self.options, self.keys, schema)
 
     @property
@@ -151,7 +151,7 @@ class SourceSection(_TableSection):
     @property
     def paths(self) -> list[str]:
         """The paths, none for a table. Local ones are absolute."""
-        return [self._placed(path) for path in self.path or ()]
+        return [self._absolute(path) for path in self.path or ()]
 
 
 class _PairStep(_Section):
@@ -286,9 +286,9 @@ class SinkSection(_TableSection):
         return self.path is not None and "://" not in self.path and self.format not in SPARK_ONLY_FORMATS
 
     @property
-    def place(self) -> Path:
+    def target_path(self) -> Path:
         """The path of the file or folder."""
-        return Path(self._placed(self.path or ""))
+        return Path(self._absolute(self.path or ""))
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -91,13 +91,13 @@ class Pipeline:
         PipelineError
             If the file has problems. The error lists all of them with their lines.
         """
-        place = Path(path)
-        text = place.read_text(encoding="utf-8")
-        file, lines = read_file(text, str(path), parameters, place.absolute().parent)
+        file_path = Path(path)
+        text = file_path.read_text(encoding="utf-8")
+        file, lines = read_file(text, str(path), parameters, file_path.absolute().parent)
         with optional_packages("A pipeline"):
             # DuckDB and sqlglot, which schemas are checked with, would otherwise be found missing within a run.
             import_module("juncture.pipeline.schemas")
-        return cls(file, lines, place)
+        return cls(file, lines, file_path)
 
     @property
     def folder(self) -> Path:
@@ -152,7 +152,7 @@ class Pipeline:
             )
         problems = Problems(self._lines)
         state = EarlierRuns.of(self.file.state)
-        schemas = check_file(self.file, problems, engine=engine, own=state.outputs(), mode=mode)
+        schemas = check_file(self.file, problems, engine=engine, earlier_outputs=state.outputs(), mode=mode)
         if mode == "changes":
             from juncture.pipeline.changing import check_changes
 
@@ -181,10 +181,10 @@ class Pipeline:
         SpecError
             If the step or source does not exist.
         """
-        known = [*self.file.sources, *self.file.steps]
-        if name not in known:
+        names = [*self.file.sources, *self.file.steps]
+        if name not in names:
             raise SpecError(
-                f"The step or source {name!r} does not exist. {did_you_mean(name, known)}", name="JN-ARGUMENT-VALUE"
+                f"The step or source {name!r} does not exist. {did_you_mean(name, names)}", name="JN-ARGUMENT-VALUE"
             )
         return self._engine(spark).computed(name)
 
@@ -224,9 +224,9 @@ class Pipeline:
 
         schemas = self.check(engine="spark")
         read = {name for step in self.file.steps.values() for name in step.inputs}
-        shown = [sink.from_ for sink in self.file.sinks.values()]
+        outputs = [sink.from_ for sink in self.file.sinks.values()]
         source_columns = needed_columns(
-            self.file, schemas, [*shown, *(name for name in self.steps if name not in read)]
+            self.file, schemas, [*outputs, *(name for name in self.steps if name not in read)]
         )
         engine = self._opened(schemas, spark, source_columns=source_columns)
         for name in [*self.file.sources, *self.steps]:
@@ -279,8 +279,8 @@ class Pipeline:
 
         def begin(persisted: Sequence[str]) -> Engine:
             source_columns = needed_columns(self.file, schemas, [sink.from_ for sink in self.file.sinks.values()])
-            own: dict[str, Any] = {"memory": memory} if spark is None else {"persisted": persisted}
-            return self._opened(schemas, spark, watch=watch, source_columns=source_columns, **own)
+            engine_options: dict[str, Any] = {"memory": memory} if spark is None else {"persisted": persisted}
+            return self._opened(schemas, spark, watch=watch, source_columns=source_columns, **engine_options)
 
         return run(self.file, sinks, begin, engine=name, force=force, watch=watch)
 

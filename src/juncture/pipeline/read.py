@@ -94,8 +94,8 @@ def read_file(
         },
         checks=[
             check
-            for place, value in enumerate(raw.get("checks", []))
-            if (check := _valid(Check, value, ("checks", place), problems)) is not None
+            for number, value in enumerate(raw.get("checks", []))
+            if (check := _valid(Check, value, ("checks", number), problems)) is not None
         ],
         sinks=_each(SinkSection, raw.get("sinks", {}), "sinks", folder, problems),
         folder=folder,

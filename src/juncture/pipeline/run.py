@@ -52,13 +52,13 @@ class EarlierRuns:
         entry = self.written.get(name)
         if entry is None or made_of is None or entry.get("made_of") != made_of or not sink.is_here:
             return None
-        target = sink.place.resolve()
+        target = sink.target_path.resolve()
         is_same = entry.get("place") == str(target) and entry.get("files") == _files(target)
         return entry.get("rows", 0) if is_same else None
 
     def with_written(self, name: str, made_of: str | None, sink: SinkSection, rows: int | None) -> EarlierRuns:
         """Record a written sink, and store and return the result."""
-        target = sink.place.resolve() if sink.is_here else None
+        target = sink.target_path.resolve() if sink.is_here else None
         entry = {
             "made_of": made_of,
             "place": None if target is None else str(target),
@@ -99,10 +99,10 @@ def _inputs(source: SourceSection) -> list[list[Any]] | None:
         return None
 
 
-def _files(place: Path) -> list[list[Any]]:
-    if place.is_file():
-        return [_status(place)]
-    files = sorted(path for path in place.rglob("*") if path.is_file() and not path.name.startswith((".", "_")))
+def _files(location: Path) -> list[list[Any]]:
+    if location.is_file():
+        return [_status(location)]
+    files = sorted(path for path in location.rglob("*") if path.is_file() and not path.name.startswith((".", "_")))
     return [_status(path) for path in files]
 
 
@@ -125,11 +125,11 @@ class Checked:
 def checked(check: Check, engine: Engine) -> Iterator[Checked]:
     """Yield the result of each expectation of a check."""
     name = check.from_ if check.table is None else f"{check.from_}.{check.table}"
-    for expected, found, passed in _found(check, engine):
+    for expected, found, passed in _results(check, engine):
         yield Checked(name, expected, found, passed, check.on_failure == "error")
 
 
-def _found(check: Check, engine: Engine) -> Iterator[tuple[str, str, bool]]:
+def _results(check: Check, engine: Engine) -> Iterator[tuple[str, str, bool]]:
     if check.rows is not None or check.not_null:
         rows, nulls = engine.count(check.from_, check.not_null)
         if check.rows is not None:
@@ -231,7 +231,7 @@ def run(
     for name in sinks:
         rows = None if force else state.rows_of(name, made_of[name], file.sinks[name])
         if rows is not None:
-            done[name] = Written(name, _place(file, name), rows, 0.0, unchanged=True)
+            done[name] = Written(name, _location(file, name), rows, 0.0, unchanged=True)
     left = [name for name in sinks if name not in done]
     checks = tuple[Checked, ...]()
     if left:
@@ -245,13 +245,13 @@ def run(
                 before = time.monotonic()
                 rows = running.write(file.sinks[name])
                 state = state.with_written(name, made_of[name], file.sinks[name], rows)
-                done[name] = Written(name, _place(file, name), rows, time.monotonic() - before)
+                done[name] = Written(name, _location(file, name), rows, time.monotonic() - before)
         finally:
             running.close()
     return RunReport(tuple(done[name] for name in sinks), checks, time.monotonic() - began)
 
 
-def _place(file: File, name: str) -> str:
+def _location(file: File, name: str) -> str:
     sink = file.sinks[name]
     return sink.path or sink.table or str(sink.options.get("dbtable", name))
 

@@ -31,7 +31,7 @@ from juncture.pipeline.model import (
 from juncture.pipeline.problems import Path as Keys
 from juncture.pipeline.problems import Problems
 from juncture.pipeline.sinks import check_sink
-from juncture.pipeline.sources import check_place, check_there, format_name, orders_of, source_schema
+from juncture.pipeline.sources import check_location, check_there, format_name, orders_of, source_schema
 from juncture.planner.choose import check_algorithm
 from juncture.planner.decision import Engine
 from juncture.spec.many import named, resolve_table
@@ -58,9 +58,9 @@ class _Validation:
 
 
 def check_file(
-    file: File, problems: Problems, *, engine: Engine, own: Iterable[Path] = (), mode: Mode = "batch"
+    file: File, problems: Problems, *, engine: Engine, earlier_outputs: Iterable[Path] = (), mode: Mode = "batch"
 ) -> Schemas:
-    """Validate all sections, add their problems, and return the known schemas. ``own`` outputs may exist."""
+    """Validate all sections, add their problems, and return the known schemas. ``earlier_outputs`` may exist."""
     validation = _Validation(file, engine, problems, {}, changing(file) if mode == "changes" else frozenset())
     if "://" in file.pipeline.state:
         what = f"state={file.pipeline.state!r} is a URI."
@@ -69,9 +69,9 @@ def check_file(
         validation.schemas[name] = _source(validation, name, source)
     for name in steps_in_order(file):
         validation.schemas[name] = _step(validation, name, file.steps[name])
-    for place, check in enumerate(file.checks):
-        _check(validation, ("checks", place), check)
-    _sinks(validation, own, mode)
+    for number, check in enumerate(file.checks):
+        _check(validation, ("checks", number), check)
+    _sinks(validation, earlier_outputs, mode)
     return validation.schemas
 
 
@@ -84,13 +84,13 @@ def _source(validation: _Validation, name: str, source: SourceSection) -> pa.Sch
         validation.problems.add((*path, "order"), error)
     try:
         check_there(source)
-        check_place(source, validation.engine)
+        check_location(source, validation.engine)
         return source_schema(source)
     except JunctureError as error:
         message = str(error).replace("pass --no-header", "write header = false")
         message = message.replace("or pass --format ", "or write format = ")
-        is_place = isinstance(error, DataError) or any(each in message for each in source.paths)
-        if is_place and source.path is not None:
+        is_about_path = isinstance(error, DataError) or any(each in message for each in source.paths)
+        if is_about_path and source.path is not None:
             validation.problems.add((*path, "path"), message)
         else:
             validation.problems.add_named(path, error, [key for key in keys if key in source.model_fields_set])
@@ -101,8 +101,8 @@ def _source(validation: _Validation, name: str, source: SourceSection) -> pa.Sch
 
 def _step(validation: _Validation, name: str, step: Step) -> pa.Schema | None:
     path: Keys = ("steps", name)
-    known = [validation.schemas.get(each) for each in step.inputs]
-    schemas = [each for each in known if each is not None]
+    input_schemas = [validation.schemas.get(each) for each in step.inputs]
+    schemas = [each for each in input_schemas if each is not None]
     if isinstance(step, JoinStep):
         try:
             check_algorithm(step.spec, step.algorithm, validation.engine)
@@ -112,7 +112,7 @@ def _step(validation: _Validation, name: str, step: Step) -> pa.Schema | None:
         _check_operations(validation, path, step)
     if isinstance(step, SqlStep) and validation.engine == "spark" and name not in validation.maintained:
         validation.problems.add((*path, "sql"), "sql= runs on Spark only over changes. Run with --engine local.")
-    if len(schemas) < len(known):
+    if len(schemas) < len(input_schemas):
         return None
     try:
         return _schema_of(step, schemas, validation.engine)
@@ -185,8 +185,8 @@ def _check_operations(validation: _Validation, path: Keys, step: Derived) -> Non
 
 def _check(validation: _Validation, path: Keys, check: Check) -> None:
     add, read = validation.problems.add, check.from_
-    asked = [key for key in _EXPECTATIONS if key in check.model_fields_set]
-    if not asked:
+    expectations = [key for key in _EXPECTATIONS if key in check.model_fields_set]
+    if not expectations:
         add(path, f"The check has no expectation. Add one of {', '.join(_EXPECTATIONS)}.")
     schema = validation.schemas.get(read)
     for key, names in (("unique", check.unique), ("not_null", check.not_null)):
@@ -195,18 +195,18 @@ def _check(validation: _Validation, path: Keys, check: Check) -> None:
                 hint = did_you_mean(name, schema.names)
                 add((*path, key), f"Column {name!r} does not exist in {read!r}. {hint}")
     step = validation.file.steps.get(read)
-    if isinstance(step, ManyStep) and check.table is None and set(_OF_MATCHES) & set(asked):
+    if isinstance(step, ManyStep) and check.table is None and set(_OF_MATCHES) & set(expectations):
         add(path, f"The step {read!r} joins several tables. Select one: table = {next(iter(step.tables))!r}.")
     if check.table is not None and check.table not in (step.tables if isinstance(step, ManyStep) else ()):
         add((*path, "table"), f"The step {read!r} has no table {check.table!r}. Correct or remove table.")
     spec = step.spec if isinstance(step, JoinStep) else None
-    if "min_match_rate" in asked and not isinstance(step, JoinStep | ManyStep):
+    if "min_match_rate" in expectations and not isinstance(step, JoinStep | ManyStep):
         add((*path, "min_match_rate"), f"min_match_rate= applies to joins, but {read!r} is not a join. Remove it.")
-    if "max_distance" in asked:
+    if "max_distance" in expectations:
         if not isinstance(step, ManyStep) and not (spec is not None and spec.ranks_matches):
             add((*path, "max_distance"), f"max_distance= applies to as-of joins, but {read!r} is not one. Remove it.")
         _check_distance(validation, path, check)
-    if "max_leaked" in asked and not isinstance(step, ManyStep):
+    if "max_leaked" in expectations and not isinstance(step, ManyStep):
         add((*path, "max_leaked"), f"max_leaked= applies to joins of many tables, but {read!r} is not one. Remove it.")
 
 
@@ -224,12 +224,12 @@ def _check_distance(validation: _Validation, path: Keys, check: Check) -> None:
             validation.problems.add((*path, "max_distance"), error)
 
 
-def _sinks(validation: _Validation, own: Iterable[Path], mode: Mode) -> None:
+def _sinks(validation: _Validation, earlier_outputs: Iterable[Path], mode: Mode) -> None:
     inputs = _inputs(validation)
     targets: dict[Path | str, str] = {}
     for name, sink in validation.file.sinks.items():
         path: Keys = ("sinks", name)
-        target: Path | str = sink.place.resolve() if sink.is_here else str(sink.path or sink.table)
+        target: Path | str = sink.target_path.resolve() if sink.is_here else str(sink.path or sink.table)
         if target in targets and sink.format != "jdbc":
             key = "path" if sink.path else "table"
             validation.problems.add((*path, key), f"The sink {targets[target]!r} has the same {key}. Use another one.")
@@ -237,11 +237,11 @@ def _sinks(validation: _Validation, own: Iterable[Path], mode: Mode) -> None:
         goes_on = mode != "batch" and validation.file.checkpoint(name).exists()
         if mode == "stream" and not goes_on and sink.mode != "append":
             _refuse_rows(validation, path, sink)
-        outputs = [*own, sink.place.resolve()] if goes_on else own
+        outputs = [*earlier_outputs, sink.target_path.resolve()] if goes_on else earlier_outputs
         try:
             schema = validation.schemas.get(sink.from_)
             of_changes = mode == "changes"
-            check_sink(sink, schema, validation.engine, inputs=inputs, own=outputs, of_changes=of_changes)
+            check_sink(sink, schema, validation.engine, inputs=inputs, earlier_outputs=outputs, of_changes=of_changes)
         except JunctureError as error:
             fitting = SpecError(error.message.replace("or pass --format ", "or write format = "), name=error.name)
             keys = [key for key in SinkSection.model_fields if key in sink.model_fields_set]
@@ -249,8 +249,8 @@ def _sinks(validation: _Validation, own: Iterable[Path], mode: Mode) -> None:
 
 
 def _refuse_rows(validation: _Validation, path: Keys, sink: SinkSection) -> None:
-    place = sink.place
-    if sink.is_here and place.is_dir() and any(not each.name.startswith((".", "_")) for each in place.iterdir()):
+    target = sink.target_path
+    if sink.is_here and target.is_dir() and any(not each.name.startswith((".", "_")) for each in target.iterdir()):
         validation.problems.add(
             (*path, "path"),
             f"path={sink.path!r} contains rows that the stream has not written, and a stream only appends. Use another "

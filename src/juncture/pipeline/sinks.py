@@ -34,10 +34,10 @@ def check_sink(
     engine: Engine,
     *,
     inputs: Sequence[Path],
-    own: Iterable[Path],
+    earlier_outputs: Iterable[Path],
     of_changes: bool = False,
 ) -> None:
-    """Refuse a sink that cannot be written. `own` are outputs of earlier runs, which may exist."""
+    """Refuse a sink that cannot be written. `earlier_outputs` are outputs of earlier runs, which may exist."""
     name = sink_format(sink)
     check_named(sink, "sink", name)
     if sink.connector is not None:
@@ -57,7 +57,7 @@ def check_sink(
     if schema is not None:
         _check_columns(sink, schema, name)
     if sink.is_here:
-        _check_path(sink, inputs, set(own))
+        _check_path(sink, inputs, set(earlier_outputs))
 
 
 def _check_uris(sink: SinkSection, engine: Engine, *, of_changes: bool) -> None:
@@ -141,63 +141,63 @@ def _check_columns(sink: SinkSection, schema: pa.Schema, name: str) -> None:
         )
 
 
-def _check_path(sink: SinkSection, inputs: Sequence[Path], own: set[Path]) -> None:
-    place = sink.place
-    if sink.mode == "append" and place.is_file():
+def _check_path(sink: SinkSection, inputs: Sequence[Path], earlier_outputs: set[Path]) -> None:
+    target = sink.target_path
+    if sink.mode == "append" and target.is_file():
         raise PlanError(
             f"path={sink.path!r} is a file, but mode='append' adds files to a folder. Use a folder.",
             name="JN-OUTPUT-APPEND",
         )
-    if sink.mode == "append" and not sink.partition_by and place.suffix:
+    if sink.mode == "append" and not sink.partition_by and target.suffix:
         raise PlanError(
             f"path={sink.path!r} names a file, but mode='append' adds files to a folder. Use a folder.",
             name="JN-OUTPUT-APPEND",
         )
-    if sink.mode == "error" and place.exists() and place.resolve() not in own:
+    if sink.mode == "error" and target.exists() and target.resolve() not in earlier_outputs:
         raise PlanError(
             f'path={sink.path!r} exists. Write mode = "overwrite" to replace it, "append" to add to it, or use '
             "another path.",
             name="JN-OUTPUT-EXISTS",
         )
-    if place.exists() and place.resolve() in own:
+    if target.exists() and target.resolve() in earlier_outputs:
         return
-    above = next(each for each in place.absolute().parents if each.exists())
+    above = next(each for each in target.absolute().parents if each.exists())
     if not above.is_dir():
         raise PlanError(
             f"path={sink.path!r} cannot be written, because {above} is not a folder. Use another path.",
             name="JN-OUTPUT-FOLDER",
         )
-    if place.exists():
+    if target.exists():
         try:
-            check_target(place, overwrite=True, inputs=inputs)
+            check_target(target, overwrite=True, inputs=inputs)
         except PlanError as error:
             # The message is that of the command line, which names an option where a pipeline has a key.
-            message = error.message.replace(str(place), f"path={sink.path!r}")
+            message = error.message.replace(str(target), f"path={sink.path!r}")
             raise PlanError(message.replace("Pass another -o.", "Use another path."), name=error.name) from error
-    elif any(place.resolve() in each.resolve().parents for each in inputs):
+    elif any(target.resolve() in each.resolve().parents for each in inputs):
         raise PlanError(f"path={sink.path!r} contains an input. Use another path.", name="JN-OUTPUT-INPUT")
 
 
 @contextmanager
-def placed(place: Path) -> Iterator[Path]:
+def placed(target: Path) -> Iterator[Path]:
     """Yield a temporary path beside a file or folder, which replaces it if the block succeeds."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(place) as fresh:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(target) as fresh:
         yield fresh
 
 
 @contextmanager
-def adding(place: Path) -> Iterator[Path]:
-    """Yield a temporary folder, whose files are moved to `place` if the block succeeds. Their names must be unique."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    fresh = place.with_name(f".{place.name}.{secrets.token_hex(4)}.new")
+def adding(folder: Path) -> Iterator[Path]:
+    """Yield a temporary folder, whose files are moved to `folder` if the block succeeds. Their names must be unique."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    fresh = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.new")
     moved = list[Path]()
     try:
         yield fresh
         for file in sorted(
             path for path in fresh.rglob("*") if path.is_file() and not path.name.startswith((".", "_"))
         ):
-            target = place / file.relative_to(fresh)
+            target = folder / file.relative_to(fresh)
             target.parent.mkdir(parents=True, exist_ok=True)
             file.rename(target)
             moved.append(target)

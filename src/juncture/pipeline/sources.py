@@ -58,16 +58,16 @@ def check_named(section: SourceSection | SinkSection, role: Literal["source", "s
                 name="JN-ARGUMENT-CONFLICT",
             )
     elif (section.path is None) == (section.table is None):
-        places = "both path= and table=" if section.path else "neither path= nor table="
+        arguments = "both path= and table=" if section.path else "neither path= nor table="
         example = "trades" if role == "source" else "joined"
         raise SpecError(
-            f'The {role} has {places}. Expected one of them, such as path = "{example}.parquet".',
+            f'The {role} has {arguments}. Expected one of them, such as path = "{example}.parquet".',
             name="JN-ARGUMENT-CONFLICT",
         )
 
 
-def check_place(source: SourceSection, engine: Engine) -> None:
-    """Refuse a source without a place, with two, or with one that the engine cannot read."""
+def check_location(source: SourceSection, engine: Engine) -> None:
+    """Refuse a source without a path or table, with both, or with one that the engine cannot read."""
     name = format_name(source)
     check_named(source, "source", name)
     if source.connector is not None and engine == "spark" and comes(source):

@@ -175,8 +175,8 @@ class SparkEngine(Engine):
 
     def _write_here(self, frame: DataFrame, sink: SinkSection) -> int:
         """Write a folder of files, and return the number of rows of Parquet files."""
-        place = adding if sink.mode == "append" else placed
-        with _computing(sink.from_), place(sink.place) as fresh:
+        replacing_or_adding = adding if sink.mode == "append" else placed
+        with _computing(sink.from_), replacing_or_adding(sink.target_path) as fresh:
             self._writer(frame, sink).save(str(fresh.absolute()))
             return sum(pq.read_metadata(file).num_rows for file in fresh.rglob("*.parquet"))
 
@@ -192,8 +192,8 @@ class SparkEngine(Engine):
             writer = writer.partitionBy(*sink.partition_by)
         if sink.table is not None:
             return writer.toTable(sink.table)
-        place = str(sink.place.absolute()) if sink.is_here else str(sink.path)
-        return writer.start(place)
+        target = str(sink.target_path.absolute()) if sink.is_here else str(sink.path)
+        return writer.start(target)
 
     def close(self) -> None:
         """Release persisted rows."""
@@ -293,11 +293,11 @@ class SparkEngine(Engine):
             )
         if is_text(form):
             reader = reader.options(**_text_settings(source, form))
-        place = Path(source.paths[0])
+        path = Path(source.paths[0])
         # Spark streams folders, so a single file is selected by a name filter.
-        if place.is_file():
-            reader, place = reader.option("pathGlobFilter", place.name), place.parent
-        return reader.schema(spark_schema(self._schemas[name])).format(_spark_format(form)).load(str(place.absolute()))
+        if path.is_file():
+            reader, path = reader.option("pathGlobFilter", path.name), path.parent
+        return reader.schema(spark_schema(self._schemas[name])).format(_spark_format(form)).load(str(path.absolute()))
 
     def _writer(self, frame: DataFrame, sink: SinkSection) -> Any:
         form = sink_format(sink)
@@ -321,7 +321,7 @@ class SparkEngine(Engine):
             if sink.table is not None:
                 writer.saveAsTable(sink.table)
             elif sink.path is not None:
-                writer.save(sink.path if "://" in sink.path else str(sink.place.absolute()))
+                writer.save(sink.path if "://" in sink.path else str(sink.target_path.absolute()))
             else:
                 writer.save()
         except _SPARKS_ERRORS as error:
@@ -403,9 +403,9 @@ def _first_words(error: Exception) -> str:
 
 
 def _unread(name: str, form: str, error: Exception) -> JunctureError:
-    own, text = error_from_spark(error), str(error)
-    if own is not None:
-        return own
+    juncture_error, text = error_from_spark(error), str(error)
+    if juncture_error is not None:
+        return juncture_error
     if "DATA_SOURCE_NOT_FOUND" in text or "ClassNotFound" in text or "No suitable driver" in text:
         return PlanError(
             f"The format {form} of {name!r} is not available in Spark. Add its package under [spark], such as "

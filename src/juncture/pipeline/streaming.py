@@ -90,8 +90,8 @@ def finished(file: File, queries: Mapping[str, Any], progress: PhaseProgress) ->
             query.stop()
     _check_ended(queries)
     seconds = time.monotonic() - began
-    places = {name: file.sinks[name].path or str(file.sinks[name].table) for name in queries}
-    return RunReport(tuple(Written(name, places[name], None, seconds) for name in queries), (), seconds)
+    locations = {name: file.sinks[name].path or str(file.sinks[name].table) for name in queries}
+    return RunReport(tuple(Written(name, locations[name], None, seconds) for name in queries), (), seconds)
 
 
 def _check_ended(queries: Mapping[str, Any]) -> None:

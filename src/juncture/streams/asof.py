@@ -205,8 +205,8 @@ class AsofJoin(StreamOperator):
             taken = self._right.slots[found[here]]
             if self._how in ("right", "full"):
                 self._right.mark(taken)
-            left = self._left.taken(np.repeat(slots, here.sum(axis=1)), self._output.shown("left"))
-            yield self._output.pairs(left, self._right.taken(taken, self._output.shown("right")))
+            left = self._left.taken(np.repeat(slots, here.sum(axis=1)), self._output.output_columns("left"))
+            yield self._output.pairs(left, self._right.taken(taken, self._output.output_columns("right")))
         if self._how in ("left", "full") and not matched.all():
             yield self._output.alone(self._left.taken(slots[~matched]), "left")
 
