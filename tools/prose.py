@@ -76,7 +76,7 @@ RETIRED_NAMES = frozenset(
 _CHECKED_FOR_NAMES = tuple(
     f"{_ROOT}/src/juncture/{room}/"
     for room in (
-        *("calibrate", "columnar", "files", "incremental", "inputs", "joins", "kernels"),
+        *("calibrate", "columnar", "datasets", "files", "incremental", "inputs", "joins", "kernels"),
         *("local", "matching", "ordered", "planner", "predicate", "runtime", "spark", "spec", "testing"),
     )
 )
