@@ -87,9 +87,8 @@ class JoinCluster:
 
     def owner(self, columns: frozenset[int]) -> int | None:
         """Return the only input that has some columns; None without columns or for several inputs."""
-        return next(
-            (part for part in range(len(self.parts)) if columns and columns <= self.columns_of_part(part)), None
-        )
+        owners = [part for part in range(len(self.parts)) if columns <= self.columns_of_part(part)]
+        return owners[0] if columns and owners else None
 
     def next_part(
         self, joined: frozenset[int], rest: Sequence[int], conditions: Sequence[Expression], static: Sequence[bool]

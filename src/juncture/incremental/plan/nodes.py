@@ -353,9 +353,8 @@ class ProjectNode(OneInputNode):
         ((node, new_indices),) = inputs
         indices = sorted(wanted)
         values = tuple(shifted(self.columns[index], new_indices) for index in indices)
-        chosen = {
-            index: each.index for index, each in zip(indices, values, strict=True) if isinstance(each, InputColumn)
-        }
+        pairs = zip(indices, values, strict=True)
+        chosen = {index: value.index for index, value in pairs if isinstance(value, InputColumn)}
         return (node, chosen) if len(chosen) == len(indices) else (ProjectNode(node, values), numbered(indices))
 
 

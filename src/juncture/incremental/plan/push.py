@@ -24,10 +24,6 @@ def pushed(node: PlanNode, static: Collection[str]) -> PlanNode:
     return _Pusher(frozenset(static), first.uses).push(node, [])
 
 
-def _filtered(node: PlanNode, conditions: Sequence[Expression]) -> PlanNode:
-    return FilterNode(node, all_of(list(dict.fromkeys(conditions)))).simplified()
-
-
 def _of_any(uses: Collection[Sequence[Expression]]) -> list[Expression]:
     """Return the conditions that follow from any of several uses, per set of columns that all of them restrict."""
     by_columns = [_by_columns(use) for use in uses]
@@ -56,9 +52,8 @@ class _Pusher:
             return EmptyNode(node.types)
         parts, conditions_of_parts = node.flattened()
         if len(parts) > 1:
-            return self._joined(
-                JoinCluster(tuple(parts), (*conditions_of_parts, *conditions), tuple(range(len(node.types))))
-            )
+            every_condition = (*conditions_of_parts, *conditions)
+            return self._joined(JoinCluster(tuple(parts), every_condition, tuple(range(len(node.types)))))
         passing = [each for each in conditions if node.push(each)]
         above: Sequence[Expression] = [each for each in conditions if each not in passing]
         if node.is_one_node:
@@ -72,7 +67,8 @@ class _Pusher:
             self.push(each, [part for at, condition in below if at == number for part in conjuncts(condition)])
             for number, each in enumerate(released.inputs)
         ]
-        return _filtered(released.with_inputs(inputs).simplified().limited(above), above)
+        limited = released.with_inputs(inputs).simplified().limited(above)
+        return FilterNode(limited, all_of(list(dict.fromkeys(above)))).simplified()
 
     def _joined(self, cluster: JoinCluster) -> PlanNode:
         """Return inner joins of inputs that are filtered by their own conditions."""

@@ -192,9 +192,8 @@ class JoinNode(_TwoInputNode):
 
     def _is_bound(self, condition: Expression) -> bool:
         """Return whether a condition compares a left with a right value by order."""
-        if not isinstance(condition, Call) or condition.function not in _ORDERS:
-            return False
-        return {self.side(each) for each in condition.operands} == {0, 1}
+        operands = condition.operands if isinstance(condition, Call) and condition.function in _ORDERS else ()
+        return {self.side(each) for each in operands} == {0, 1}
 
     def needed(self, wanted: Positions) -> Sequence[Positions]:
         """Return the wanted columns of each side, and those that the conditions read."""
@@ -299,14 +298,8 @@ class GroupNode(OneInputNode):
 
     def needed(self, wanted: Positions) -> Sequence[Positions]:
         """Return the columns that the keys and wanted aggregates read."""
-        return [
-            columns_of(
-                [
-                    *self.keys,
-                    *(each for index in self._wanted_aggregates(wanted) for each in self.aggregates[index].read),
-                ]
-            )
-        ]
+        read = [each for index in self._wanted_aggregates(wanted) for each in self.aggregates[index].read]
+        return [columns_of([*self.keys, *read])]
 
     def narrowed(self, wanted: Positions, inputs: Sequence[NarrowedNode]) -> NarrowedNode:
         """Return the groups with fewer aggregates."""

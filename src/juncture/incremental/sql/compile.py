@@ -178,16 +178,11 @@ _RISING = {
 def _rises(bound: Bound, is_utc: bool) -> bool:
     """Return whether a value rises or stays as its only column rises. In other zones than UTC, times are set back."""
     position = _RISING.get(bound.op, -1)
-    others = [
-        each for at, each in enumerate(bound.args) if (at != position if position is not None else not _reads(each))
-    ]
+    others = [each for at, each in enumerate(bound.args) if (not _reads(each) if position is None else at != position)]
     if position == -1 or len(bound.args) - len(others) != int(bound.op != "ref") or any(map(_reads, others)):
         return False
-    if "ZONE" in bound.type and not is_utc:
-        return False
-    if bound.op in ("+", "-") and not (
-        others and all(each.info["id"] != "INTERVAL" or _has_length(each) for each in others)
-    ):
+    have_length = others and all(each.info["id"] != "INTERVAL" or _has_length(each) for each in others)
+    if ("ZONE" in bound.type and not is_utc) or (bound.op in ("+", "-") and not have_length):
         return False
     if bound.op == "cast":
         kinds = [_kind(each) for each in (bound, bound.args[0])]
@@ -233,9 +228,8 @@ def _comparison(bound: Bound, types: list[pa.DataType]) -> tuple[str, Any, int] 
 
 
 def _distinct(bound: Bound, types: list[pa.DataType]) -> tuple[str, Any, int] | None:
-    if not _same(types):
-        return None
-    return ("not " if bound.op == "IS NOT DISTINCT FROM" else "") + "distinct_from", None, 2
+    negation = "not " if bound.op == "IS NOT DISTINCT FROM" else ""
+    return (f"{negation}distinct_from", None, 2) if _same(types) else None
 
 
 def _arithmetic(bound: Bound, types: list[pa.DataType]) -> tuple[str, Any, int] | None:

@@ -439,7 +439,6 @@ def in_types(node: PlanNode, names: Sequence[str], fields: Sequence[tuple[str, p
 
 
 def _scan_type(kind: pa.DataType, declared: pa.DataType) -> pa.DataType:
-    """Return the type in which a source is read."""
     return declared if pat.is_duration(kind) and pat.is_duration(declared) else kind
 
 
