@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import juncture as jn
-from juncture.errors import DataError, SpecError
+from juncture.errors import DataError, PlanError, SpecError
+from juncture.inputs.file_tables import check_tasks_read
 from juncture.runtime.paths import file_at, files_of
 from juncture.runtime.stores import as_arrow, infos_of, place_of, unreadable
 from support.lakes import LOGS
@@ -202,3 +203,10 @@ def test_a_store_that_never_answers():
     filesystem = as_arrow(Silent())
     with pytest.raises(TimeoutError, match="timed out"):
         infos_of(filesystem, ["x"], answer_s=0.1)
+
+
+def test_formats_that_tasks_do_not_read_are_named_without_secrets():
+    files = jn.Files("s3://key:hidden@bucket/a.csv", storage_options={"secret_key": "hidden"})
+    with pytest.raises(PlanError, match="csv files") as raised:
+        check_tasks_read(files)
+    assert "hidden" not in str(raised.value)

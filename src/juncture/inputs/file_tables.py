@@ -99,6 +99,7 @@ def check_tasks_read(files: Files) -> None:
         chosen = files.format or format_by_name(Path(path.partition("?")[0] if "://" in path else path))
         if chosen is None or chosen == "parquet":
             continue
+        path = path_text(path)
         calls = {
             "csv": f"spark.read.csv({path!r}, header=True, inferSchema=True)",
             "tsv": f"spark.read.csv({path!r}, sep='\\t', header=True, inferSchema=True)",

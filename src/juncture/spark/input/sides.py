@@ -33,7 +33,7 @@ from juncture.ordered.sql import SqlDomain, sql_domain
 from juncture.runtime.parquet import ParquetSource
 from juncture.runtime.paths import FoundFile, Value, kind_at
 from juncture.runtime.scan import Extent, extent_of, parts_within
-from juncture.runtime.stores import spark_uri_of, uri_of
+from juncture.runtime.stores import path_text, spark_uri_of, uri_of
 from juncture.spark.schema import arrow_schema, check_intervals, spark_schema
 from juncture.spark.tasks.feed import BatchFeed, Feed, FileFeed, Unit, plain_types
 from juncture.spark.tasks.scatter import encoded
@@ -245,7 +245,7 @@ class FileSide:
             files.paths, union_by_name=files.union_by_name, version=files.version, filesystem=files.store
         )
         if footers.has_deleted_rows:
-            folder = files.paths[0]
+            folder = path_text(files.paths[0])
             raise PlanError(
                 f"The table {folder!r} has deletion vectors, but Spark tasks read whole files. Pass "
                 f"spark.read.format('delta').load({folder!r}), or compact the table.",
